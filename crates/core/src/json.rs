@@ -1,0 +1,179 @@
+//! JSON as the law needs it: canonical text for digests, and strict reading that refuses duplicated keys.
+//!
+//! Invariant: `canonical` sorts keys by their code points and never changes a number's or a string's value.
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// The canonical text of a value: keys sorted, no spaces, numbers as `serde_json` writes them.
+///
+/// Digests of approvals, values and records are made over this text (SPEC §7).
+pub fn canonical(value: &Value) -> String {
+    let mut out = String::with_capacity(64);
+    write_canonical(value, &mut out);
+    out
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Number(n) => {
+            let _ = write!(out, "{n}");
+        }
+        Value::String(s) => write_string(s, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort_unstable();
+            out.push('{');
+            for (i, key) in keys.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                write_string(key, out);
+                out.push(':');
+                if let Some(item) = map.get(key) {
+                    write_canonical(item, out);
+                }
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn write_string(s: &str, out: &mut String) {
+    // Serialising a `str` to JSON cannot fail.
+    if let Ok(text) = serde_json::to_string(s) {
+        out.push_str(&text);
+    }
+}
+
+/// SHA-256 of some bytes, as 64 lower-case hex digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// SHA-256 over the canonical text of a value, as 64 lower-case hex digits.
+pub fn digest(value: &Value) -> String {
+    sha256_hex(canonical(value).as_bytes())
+}
+
+/// Why a text is not strict JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StrictError(#[from] serde_json::Error);
+
+impl StrictError {
+    /// True where the text is JSON but for an object that has a key twice.
+    pub fn is_duplicate_key(&self) -> bool {
+        self.0.to_string().contains(DUPLICATE)
+    }
+}
+
+const DUPLICATE: &str = "duplicated key";
+
+/// Reads JSON and refuses an object in which a key stands twice, at any depth.
+///
+/// `serde_json` alone keeps the last one, so that two readers could take different decisions from one text.
+pub fn parse_strict(text: &str) -> Result<Value, StrictError> {
+    let mut de = serde_json::Deserializer::from_str(text);
+    let value = Strict.deserialize(&mut de)?;
+    de.end()?;
+    Ok(value)
+}
+
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+    fn deserialize<D: de::Deserializer<'de>>(self, d: D) -> Result<Value, D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(Value::Number(v.into()))
+    }
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(Value::Number(v.into()))
+    }
+    fn visit_f64<E: de::Error>(self, v: f64) -> Result<Value, E> {
+        Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("a number that is not finite"))
+    }
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
+    }
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(Value::String(v))
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(Strict)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value_seed(Strict)?;
+            if map.contains_key(&key) {
+                return Err(de::Error::custom(format!("{DUPLICATE} {key:?}")));
+            }
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn canonical_sorts_keys_at_every_depth() {
+        let v = json!({"b": [{"z": 1, "a": 2.5}], "a": "é\n"});
+        assert_eq!(canonical(&v), r#"{"a":"é\n","b":[{"a":2.5,"z":1}]}"#);
+    }
+
+    #[test]
+    fn a_duplicated_key_is_refused_at_any_depth() {
+        let err = parse_strict(r#"{"a":[{"decision":"deny","decision":"allow"}]}"#).unwrap_err();
+        assert!(err.is_duplicate_key());
+        assert!(!parse_strict("{\"a\":").unwrap_err().is_duplicate_key());
+        assert!(parse_strict("{} x").is_err());
+    }
+
+    #[test]
+    fn strict_reading_agrees_with_serde_json_where_there_are_no_duplicates() {
+        let text = r#"{"a":[1,-2,3.5,1e3,null,true,"x"],"b":{"c":{}}}"#;
+        assert_eq!(parse_strict(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    }
+}

@@ -1,0 +1,6 @@
+//! What the runtime needs of the world. Backends implement these traits; doors and tests bring them together.
+
+pub mod clock;
+pub mod model;
+pub mod store;
+pub mod tools;

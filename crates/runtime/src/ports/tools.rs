@@ -1,0 +1,119 @@
+//! The MCP servers of a tenant's plugins, as the runtime uses them. Implemented by `hookwright-mcp`.
+
+use hookwright_core::FunctionName;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The tenant's tools.
+#[async_trait::async_trait]
+pub trait Tools: Send + Sync {
+    /// Waits until the tool's server is connected, or is known not to be. Bounded by the tool's start limit; never part of a hook's timeout.
+    async fn ready(&self, tool: &str) -> Result<(), ToolDown>;
+
+    /// What the tool's server lists now (all pages). Waits as [`Tools::ready`] does.
+    async fn functions(&self, tool: &str) -> Result<Vec<ListedFunction>, ToolDown>;
+
+    /// Calls a function. `timeout` runs from the writing of the request to its complete answer.
+    ///
+    /// On timeout, and where the returned future is dropped, the server gets `notifications/cancelled`.
+    /// Never waits for a server to start: a server that is not connected is [`CallOutcome::NotSent`].
+    async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome;
+
+    /// All tools, in the tenant's order.
+    fn status(&self) -> Vec<ToolStatus>;
+
+    /// Ends all servers and everything they spawned; returns when they are gone.
+    async fn shutdown(&self);
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub enum CallOutcome {
+    /// The server answered: the `result` member of the response, raw and complete.
+    Answered(Value),
+    /// The server answered with a JSON-RPC error.
+    RpcError {
+        /// Its code.
+        code: i64,
+        /// Its message, untrusted.
+        message: String,
+    },
+    /// No complete answer in time. The server was told (`notifications/cancelled`).
+    TimedOut {
+        /// Yields where an answer comes after all (within a bounded time); it is discarded.
+        late: oneshot::Receiver<LateAnswer>,
+    },
+    /// The request was certainly not delivered: the server is down, or its stdin takes no more.
+    NotSent {
+        /// Why, for people; untrusted parts are escaped.
+        why: String,
+    },
+    /// The request may have been delivered and no answer will come: the server died, or its answer could not be read (too large, malformed).
+    Lost {
+        /// Why, for people; untrusted parts are escaped.
+        why: String,
+    },
+}
+
+/// An answer that came after its timeout.
+#[derive(Debug, Clone, Copy)]
+pub struct LateAnswer {
+    /// Milliseconds from the ask.
+    pub after_ms: u64,
+}
+
+/// A tool that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct ToolDown {
+    /// Why, for people; untrusted parts are escaped.
+    pub why: String,
+}
+
+/// A function as its server lists it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedFunction {
+    /// The bare name.
+    pub name: String,
+    /// For the model.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments; `{"type":"object"}` where the server gave none.
+    pub input_schema: Value,
+    /// The server's `readOnlyHint`.
+    pub read_only_hint: bool,
+    /// The server's `idempotentHint`.
+    pub idempotent_hint: bool,
+}
+
+/// How a tool stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolStatus {
+    /// The tool's id.
+    pub tool: String,
+    /// Its state.
+    pub state: ToolState,
+    /// How often its server was started.
+    pub starts: u32,
+    /// What went wrong last, if anything.
+    pub last_error: Option<String>,
+    /// The server's own name and version, untrusted.
+    pub server: Option<String>,
+    /// The protocol revision in use.
+    pub protocol: Option<String>,
+}
+
+/// The states of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolState {
+    /// Its server is being started.
+    Starting,
+    /// Connected.
+    Ready,
+    /// Its server died and is being started again, after a pause.
+    Restarting,
+    /// Given up after repeated deaths or a failed start; only a new process of ours tries again.
+    Failed,
+}
