@@ -17,11 +17,14 @@ pub mod job;
 pub mod json;
 pub mod limits;
 pub mod manifest;
+mod matching;
 pub mod message;
 pub mod name;
+mod question;
 pub mod stored;
 pub mod text;
 pub mod verdict;
+pub mod visible;
 
 pub use limits::Limits;
 pub use name::FunctionName;
