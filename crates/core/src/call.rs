@@ -176,7 +176,7 @@ impl Call {
         match self.state.clone() {
             State::Before(chain) => match chain.step() {
                 Step::Ask(hook) => {
-                    out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None))))
+                    out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None))));
                 }
                 Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.call(chain.value().clone(), None, out),
                 Step::Done(Verdict::Deny(denial)) => self.denied_before(&denial),

@@ -49,13 +49,18 @@ pub struct Blob {
 impl Stored {
     /// Wraps a value. The second part is what the store must keep, before any record names it, for a value that is too large.
     pub fn new(value: Value) -> (Self, Option<Blob>) {
+        Self::shared(Arc::new(value))
+    }
+
+    /// As [`Stored::new`], for a value that is kept elsewhere too.
+    pub fn shared(value: Arc<Value>) -> (Self, Option<Blob>) {
         let text = json::canonical(&value);
         let sha256 = json::sha256_hex(text.as_bytes());
         let bytes = text.len() as u64;
         if bytes > INLINE_LIMIT_BYTES {
             (Self { sha256: sha256.clone(), bytes, value: None }, Some(Blob { sha256, text }))
         } else {
-            (Self { sha256, bytes, value: Some(Arc::new(value)) }, None)
+            (Self { sha256, bytes, value: Some(value) }, None)
         }
     }
 
