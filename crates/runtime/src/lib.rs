@@ -6,6 +6,7 @@
 //! Invariant: a record that decides an effect is durable before the effect (SPEC §8).
 //! Invariant: no rule lives here; rules are in `hookwright-core`.
 
+pub mod approvals;
 pub mod hook;
 pub mod job;
 pub mod observe;
