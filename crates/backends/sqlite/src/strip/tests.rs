@@ -26,10 +26,10 @@ fn everything_else_stays_as_it_was_written() {
 
 #[test]
 fn a_value_may_hold_anything_however_deep() {
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     check(
-        &format!(r#"{{"v":{{"sha256":"ab","bytes":200000,"value":{deep}}}}}"#),
-        Some(r#"{"v":{"sha256":"ab","bytes":200000}}"#),
+        &format!(r#"{{"v":{{"sha256":"ab","bytes":40000,"value":{deep}}}}}"#),
+        Some(r#"{"v":{"sha256":"ab","bytes":40000}}"#),
     );
     check(&deep, None);
     // A value that looks like a value in a value.

@@ -164,7 +164,7 @@ async fn subscribers_hear_of_inbox_items_and_of_nothing_else() {
     let (store, beside) = (folder.open(), folder.open());
     let lease = opened(&*store, "a", "ap").await;
     let mut changes = store.inbox_changes();
-    let second = Duration::from_secs(60);
+    let second = Duration::from_mins(1);
     // The first look cannot know what was before it.
     tokio::time::timeout(second, changes.changed()).await.unwrap().unwrap();
     for seq in 1..10 {

@@ -83,7 +83,7 @@ async fn what_was_written_is_read_back_whatever_it_is() {
         };
         let lease = store.create_job(new.clone(), first.clone()).await.unwrap();
         assert_eq!(store.job(&new.id).await.unwrap().job, new);
-        assert_eq!(store.records(&new.id, 0).await.unwrap(), [text.clone()]);
+        assert_eq!(store.records(&new.id, 0).await.unwrap(), std::slice::from_ref(&text));
         assert_eq!(store.blob(&blob(&text).sha256).await.unwrap(), Some(text.clone()));
         assert_eq!(store.approval(&first.opened[0].id).await.unwrap(), first.opened[0]);
         store.request_cancel(&new.id, &text, NOW).await.unwrap();

@@ -9,28 +9,28 @@ const ROLE: &str = "HOOKWRIGHT_TEST_ROLE";
 const MARK: &str = "@@";
 
 /// A child's part: which one, and where the store is.
-pub struct Role {
-    pub name: String,
-    pub db: PathBuf,
+pub(crate) struct Role {
+    pub(crate) name: String,
+    pub(crate) db: PathBuf,
 }
 
 /// The role that this process plays, if it is a child.
 #[allow(clippy::disallowed_methods, reason = "a test binary hands arguments to itself only this way")]
-pub fn role() -> Option<Role> {
+pub(crate) fn role() -> Option<Role> {
     let role = std::env::var(ROLE).ok()?;
     let (name, db) = role.split_once('\n')?;
     Some(Role { name: name.to_owned(), db: db.into() })
 }
 
 /// Says a line to the parent.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{MARK}{line}").unwrap();
     out.flush().unwrap();
 }
 
 /// Waits for a line of the parent; ends the process when the parent is gone.
-pub fn hear() -> String {
+pub(crate) fn hear() -> String {
     let mut line = String::new();
     if std::io::stdin().lock().read_line(&mut line).unwrap() == 0 {
         std::process::exit(0);
@@ -38,19 +38,19 @@ pub fn hear() -> String {
     line.trim().to_owned()
 }
 
-pub struct Child {
-    pub process: std::process::Child,
+pub(crate) struct Child {
+    pub(crate) process: std::process::Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Child {
     /// Runs the test `test` (with its module) again in a new process, in a role.
-    pub fn start(test: &str, role: &str, db: &Path) -> Self {
+    pub(crate) fn start(test: &str, role: &str, db: &Path) -> Self {
         Self::start_with(test, role, db, |_| {})
     }
 
-    pub fn start_with(test: &str, role: &str, db: &Path, more: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn start_with(test: &str, role: &str, db: &Path, more: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -64,7 +64,7 @@ impl Child {
     }
 
     /// Waits for the next line that the child says.
-    pub fn hear(&mut self) -> String {
+    pub(crate) fn hear(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
@@ -75,18 +75,18 @@ impl Child {
         }
     }
 
-    pub fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// SIGKILL; returns when the process is gone.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
     /// Waits for its end, which must be a good one.
-    pub fn end(mut self) {
+    pub(crate) fn end(mut self) {
         self.stdin = None;
         assert!(self.process.wait().unwrap().success());
     }

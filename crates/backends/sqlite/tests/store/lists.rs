@@ -1,6 +1,7 @@
 //! Finding jobs and approvals.
 
 use crate::support::*;
+use hookwright_runtime::ports::store::JobStatus::{Cancelled, Completed, Failed, Running, Waiting};
 use hookwright_runtime::ports::store::*;
 
 async fn ids(store: &dyn Store, unfinished: bool, limit: u32) -> Vec<String> {
@@ -11,7 +12,6 @@ async fn ids(store: &dyn Store, unfinished: bool, limit: u32) -> Vec<String> {
 async fn jobs_are_listed_newest_first_and_unfinished_ones_on_request() {
     let folder = Folder::new();
     let store = folder.open();
-    use JobStatus::{Cancelled, Completed, Failed, Running, Waiting};
     for (i, status) in [Completed, Waiting, Failed, Running, Cancelled].into_iter().enumerate() {
         let new = NewJob { created_ms: NOW + i as u64, ..job(&format!("j{i}")) };
         store.create_job(new, ending(0, status)).await.unwrap();

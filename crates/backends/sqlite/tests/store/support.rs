@@ -9,30 +9,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub const NOW: u64 = 1_800_000_000_000;
+pub(crate) const NOW: u64 = 1_800_000_000_000;
 
-pub struct Folder {
-    pub dir: tempfile::TempDir,
+pub(crate) struct Folder {
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
-    pub fn db(&self) -> PathBuf {
+    pub(crate) fn db(&self) -> PathBuf {
         self.dir.path().join("hookwright.db")
     }
-    pub fn open(&self) -> Arc<SqliteStore> {
+    pub(crate) fn open(&self) -> Arc<SqliteStore> {
         SqliteStore::open(self.db(), options()).unwrap()
     }
 }
 
 /// A clock that is set by hand.
 #[derive(Debug)]
-pub struct SetClock(pub AtomicU64);
+pub(crate) struct SetClock(pub(crate) AtomicU64);
 
 impl SetClock {
-    pub fn new(ms: u64) -> Arc<Self> {
+    pub(crate) fn new(ms: u64) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(ms)))
     }
 }
@@ -47,15 +47,15 @@ impl Clock for SetClock {
     }
 }
 
-pub fn options() -> OpenOptions {
+pub(crate) fn options() -> OpenOptions {
     OpenOptions::new("test", Arc::new(SystemClock))
 }
 
-pub fn options_at(ms: u64) -> OpenOptions {
+pub(crate) fn options_at(ms: u64) -> OpenOptions {
     OpenOptions::new("test", SetClock::new(ms))
 }
 
-pub fn job(id: &str) -> NewJob {
+pub(crate) fn job(id: &str) -> NewJob {
     NewJob {
         id: id.into(),
         tenant: "default".into(),
@@ -67,28 +67,28 @@ pub fn job(id: &str) -> NewJob {
     }
 }
 
-pub fn record(seq: u64) -> RecordText {
+pub(crate) fn record(seq: u64) -> RecordText {
     RecordText { seq, text: format!(r#"{{"seq":{seq}}}"#) }
 }
 
 /// A batch of `count` records from `first` on.
-pub fn batch(first: u64, count: u64) -> Batch {
+pub(crate) fn batch(first: u64, count: u64) -> Batch {
     Batch { records: (first..first + count).map(record).collect(), ..Batch::default() }
 }
 
-pub fn texts(first: u64, count: u64) -> Vec<String> {
+pub(crate) fn texts(first: u64, count: u64) -> Vec<String> {
     (first..first + count).map(|seq| record(seq).text).collect()
 }
 
-pub fn ending(seq: u64, status: JobStatus) -> Batch {
+pub(crate) fn ending(seq: u64, status: JobStatus) -> Batch {
     Batch { status: Some(status), ..batch(seq, 1) }
 }
 
-pub fn blob(text: &str) -> Blob {
+pub(crate) fn blob(text: &str) -> Blob {
     Blob { sha256: hookwright_core::json::sha256_hex(text.as_bytes()), text: text.into() }
 }
 
-pub fn approval(job: &str, id: &str) -> ApprovalRow {
+pub(crate) fn approval(job: &str, id: &str) -> ApprovalRow {
     ApprovalRow {
         id: id.into(),
         job: job.into(),
@@ -101,17 +101,17 @@ pub fn approval(job: &str, id: &str) -> ApprovalRow {
     }
 }
 
-pub fn decision(by: &str, approve: bool) -> Decision {
+pub(crate) fn decision(by: &str, approve: bool) -> Decision {
     Decision { approve, by: by.into(), verified: false, note: Some("fine".into()), digest: "d1".into(), at_ms: NOW + 1 }
 }
 
 /// Runs a test's future with several threads, as the runtime does.
-pub fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap().block_on(future)
 }
 
 /// The text of an error, which must be `Failed`.
-pub fn failed<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
+pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     match result {
         Err(StoreError::Failed(text)) => text,
         other => panic!("expected a failure, got {other:?}"),
@@ -119,6 +119,6 @@ pub fn failed<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 }
 
 /// Asks SQLite itself.
-pub fn ask<T: rusqlite::types::FromSql>(db: &Path, sql: &str) -> T {
+pub(crate) fn ask<T: rusqlite::types::FromSql>(db: &Path, sql: &str) -> T {
     rusqlite::Connection::open(db).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
 }
