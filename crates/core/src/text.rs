@@ -112,13 +112,17 @@ mod tests {
     fn the_middle_is_left_out_on_character_borders() {
         let text = "ä".repeat(1_000);
         let short = elide_middle(&text, 301);
-        assert!(short.len() <= 301 && short.starts_with('ä') && short.ends_with('ä') && short.contains("bytes left out"));
+        assert!(
+            short.len() <= 301 && short.starts_with('ä') && short.ends_with('ä') && short.contains("bytes left out")
+        );
         assert_eq!(elide_middle("short", 5), "short");
     }
 
     #[test]
     fn durations_read_as_in_a_manifest() {
-        for (ms, text) in [(2_000, "2s"), (500, "500ms"), (1_500, "1.5s"), (60_000, "1m"), (86_400_000, "24h"), (90_000, "90s")] {
+        for (ms, text) in
+            [(2_000, "2s"), (500, "500ms"), (1_500, "1.5s"), (60_000, "1m"), (86_400_000, "24h"), (90_000, "90s")]
+        {
             assert_eq!(duration(ms), text);
         }
     }
