@@ -105,6 +105,11 @@ impl Tenant {
 
     /// Starts all servers, in the background.
     pub(crate) fn start(&self, env: &Environment) -> Arc<McpHost> {
+        self.start_only(env, &|_| true)
+    }
+
+    /// Starts the servers of some tools; the others are as if they were not declared.
+    pub(crate) fn start_only(&self, env: &Environment, wanted: &dyn Fn(&str) -> bool) -> Arc<McpHost> {
         let secrets = self.config.secrets.clone();
         let env = env.clone();
         let lookup = move |name: &str| {
@@ -114,7 +119,9 @@ impl Tenant {
         let specs = self
             .plugins
             .iter()
-            .flat_map(|p| p.parsed.manifest.tools.iter().map(|t| ToolSpec::from_decl(t, &p.folder, &lookup)))
+            .flat_map(|p| p.parsed.manifest.tools.iter().map(move |t| (t, &p.folder)))
+            .filter(|(tool, _)| wanted(&tool.id))
+            .map(|(tool, folder)| ToolSpec::from_decl(tool, folder, &lookup))
             .collect();
         let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
         McpHost::start(specs, HostConfig { message_bytes, ..HostConfig::default() })
