@@ -174,11 +174,7 @@ pub fn check_value(moment: Moment, value: &Value, schema: Option<&Value>) -> Res
         }
         Moment::PostToolCall => match value {
             Value::String(_) => Ok(()),
-            Value::Array(blocks)
-                if blocks.iter().all(|b| b.get("type").is_some_and(Value::is_string)) =>
-            {
-                Ok(())
-            }
+            Value::Array(blocks) if blocks.iter().all(|b| b.get("type").is_some_and(Value::is_string)) => Ok(()),
             _ => Err(ValueError::ResultShape),
         },
         Moment::JobStart | Moment::JobEnd => match schema {

@@ -19,12 +19,15 @@ pub mod job;
 pub mod json;
 pub mod limits;
 pub mod manifest;
+mod matching;
 pub mod message;
 pub mod name;
+mod question;
 pub mod schemas;
 pub mod stored;
 pub mod text;
 pub mod verdict;
+pub mod visible;
 mod yaml;
 
 pub use limits::Limits;

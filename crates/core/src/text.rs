@@ -46,9 +46,8 @@ pub fn reason(raw: Option<&str>, max_chars: u32) -> String {
     let trimmed = raw.unwrap_or("").trim();
     let mut text: String = trimmed.chars().take(max_chars as usize + 1).collect();
     let cut = text.chars().count() > max_chars as usize;
-    if cut {
-        text.pop();
-    } else if text.ends_with('.') {
+    // One character too many where it was cut, one trailing full stop where it was not.
+    if cut || text.ends_with('.') {
         text.pop();
     }
     let text = escape(&text);
@@ -112,13 +111,17 @@ mod tests {
     fn the_middle_is_left_out_on_character_borders() {
         let text = "ä".repeat(1_000);
         let short = elide_middle(&text, 301);
-        assert!(short.len() <= 301 && short.starts_with('ä') && short.ends_with('ä') && short.contains("bytes left out"));
+        assert!(
+            short.len() <= 301 && short.starts_with('ä') && short.ends_with('ä') && short.contains("bytes left out")
+        );
         assert_eq!(elide_middle("short", 5), "short");
     }
 
     #[test]
     fn durations_read_as_in_a_manifest() {
-        for (ms, text) in [(2_000, "2s"), (500, "500ms"), (1_500, "1.5s"), (60_000, "1m"), (86_400_000, "24h"), (90_000, "90s")] {
+        for (ms, text) in
+            [(2_000, "2s"), (500, "500ms"), (1_500, "1.5s"), (60_000, "1m"), (86_400_000, "24h"), (90_000, "90s")]
+        {
             assert_eq!(duration(ms), text);
         }
     }

@@ -58,11 +58,21 @@ pub struct Escalation {
 impl Denial {
     /// What the model reads instead of making the call (SPEC §4).
     pub fn before_call(&self, tool: &str) -> String {
-        format!("The call to {} was not made: hook {} denied it: {}.", crate::text::escape(tool), self.hook, self.reason)
+        format!(
+            "The call to {} was not made: hook {} denied it: {}.",
+            crate::text::escape(tool),
+            self.hook,
+            self.reason
+        )
     }
 
     /// What the model reads instead of the result (SPEC §4).
     pub fn after_call(&self, tool: &str) -> String {
-        format!("The result of {} was withheld: hook {} denied it: {}.", crate::text::escape(tool), self.hook, self.reason)
+        format!(
+            "The result of {} was withheld: hook {} denied it: {}.",
+            crate::text::escape(tool),
+            self.hook,
+            self.reason
+        )
     }
 }

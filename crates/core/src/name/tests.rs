@@ -37,7 +37,14 @@ fn a_pattern_of_stars_takes_no_exponential_time() {
 fn the_model_name_is_readable_and_what_providers_accept() {
     assert_eq!(model_name(&FunctionName::new("github", "merge")), "github__merge");
     for (tool, function) in [
-        ("a", "b__c"), ("a__b", "c"), ("a_", "b"), ("a", "_b"), ("1a", "b"), ("a", "ü.b c/d"), ("a", "\u{202e}"), ("a", "."),
+        ("a", "b__c"),
+        ("a__b", "c"),
+        ("a_", "b"),
+        ("a", "_b"),
+        ("1a", "b"),
+        ("a", "ü.b c/d"),
+        ("a", "\u{202e}"),
+        ("a", "."),
         ("x-9", &"y".repeat(200)),
     ] {
         let name = model_name(&FunctionName::new(tool, function));

@@ -1,0 +1,17 @@
+from mcp.server import MCPServer
+
+server = MCPServer("policy")
+
+
+@server.tool()
+def check(event: dict) -> dict:
+    """Decide on a call or a job."""
+    if event["event"] == "pre_tool_call" and event["arguments"].get("branch") == "main":
+        return {"decision": "escalate", "reason": "a push to main"}
+    if event["event"] == "job_end":
+        return {"decision": "modify", "output": event["output"] + "\n\nChecked by policy."}
+    return {"decision": "allow"}
+
+
+if __name__ == "__main__":
+    server.run()
