@@ -31,8 +31,13 @@ pub trait Tools: Send + Sync {
 /// What became of a call.
 #[derive(Debug)]
 pub enum CallOutcome {
-    /// The server answered: the `result` member of the response, raw and complete.
-    Answered(Value),
+    /// The server answered.
+    Answered {
+        /// The `result` member of the response, raw and complete.
+        result: Value,
+        /// Whether a key stands in one of its objects twice (the last one is in `result`): then it is no valid decision (SPEC §4).
+        duplicate_key: bool,
+    },
     /// The server answered with a JSON-RPC error.
     RpcError {
         /// Its code.
