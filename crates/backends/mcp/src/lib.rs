@@ -13,11 +13,13 @@ mod handshake;
 mod host;
 mod http;
 mod link;
+mod lines;
 mod listing;
 mod said;
 mod spec;
 mod stdio;
 mod tool;
+mod unasked;
 mod wire;
 
 pub use config::HostConfig;

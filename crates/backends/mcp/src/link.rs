@@ -5,7 +5,7 @@ use crate::stdio::StdioLink;
 use hookwright_core::text::duration;
 use hookwright_runtime::ports::tools::LateAnswer;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -30,21 +30,22 @@ pub(crate) enum Reply {
     SessionGone,
 }
 
-/// What is asked: a method, for HTTP's headers the name of the function, and for how long an answer is waited for.
+/// What is asked: a method, for HTTP's headers the function and its arguments, and for how long an answer is waited for.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'static str,
     pub(crate) name: Option<&'a str>,
+    pub(crate) arguments: Option<&'a Map<String, Value>>,
     pub(crate) timeout: Duration,
 }
 
 impl<'a> Ask<'a> {
     pub(crate) fn new(method: &'static str, timeout: Duration) -> Self {
-        Self { method, name: None, timeout }
+        Self { method, name: None, arguments: None, timeout }
     }
 
-    pub(crate) fn named(self, name: &'a str) -> Self {
-        Self { name: Some(name), ..self }
+    pub(crate) fn of(self, name: &'a str, arguments: &'a Map<String, Value>) -> Self {
+        Self { name: Some(name), arguments: Some(arguments), ..self }
     }
 
     /// `initialize` must not be cancelled, says the protocol.

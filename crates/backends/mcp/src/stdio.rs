@@ -4,12 +4,11 @@
 //! Invariant: stdout and stderr are always read, and nothing that the child does not read is waited for.
 
 mod group;
-mod lines;
+
 mod pipe;
 mod process;
 mod reader;
 mod stderr;
 
 pub(crate) use group::Group;
-pub(crate) use pipe::Pipe;
 pub(crate) use process::{Child, StdioLink};

@@ -47,8 +47,14 @@ pub(crate) struct Tool {
     stop: CancellationToken,
     /// The supervision is over, and the server gone.
     gone: CancellationToken,
-    /// The group of the child that runs now, to be killed where the host goes without a word.
-    group: Mutex<Weak<Group>>,
+    /// The child that runs now, or ran last.
+    child: Mutex<Option<Running>>,
+}
+
+/// A child, as it must be known where its link is not at hand.
+struct Running {
+    group: Weak<Group>,
+    ended: CancellationToken,
 }
 
 /// A list of functions, and when it was read.
@@ -77,7 +83,7 @@ impl Tool {
             listed: tokio::sync::Mutex::default(),
             stop: CancellationToken::new(),
             gone: CancellationToken::new(),
-            group: Mutex::default(),
+            child: Mutex::default(),
         })
     }
 
@@ -161,7 +167,7 @@ impl Tool {
         };
         for attempt in 0..2 {
             let params = CallParams { name: function, arguments, meta: connection.session.meta.as_ref() };
-            let ask = Ask::new("tools/call", limit.saturating_sub(since.elapsed())).named(function);
+            let ask = Ask::new("tools/call", limit.saturating_sub(since.elapsed())).of(function, arguments);
             let reply = connection.link.request(ask, &params).await;
             // The request was not handled: it may be made once more, on a new session and within its time.
             if attempt == 0 && matches!(reply, Reply::SessionGone) {
@@ -225,7 +231,8 @@ impl Tool {
     /// Ends the server at once, without waiting.
     pub(crate) fn kill(&self) {
         self.stop.cancel();
-        if let Some(group) = self.group.lock().unwrap_or_else(PoisonError::into_inner).upgrade() {
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = child.as_ref().and_then(|child| child.group.upgrade()) {
             group.end();
         }
     }

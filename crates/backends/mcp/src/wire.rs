@@ -2,6 +2,7 @@
 //!
 //! Invariant: a result is handed on as it came; nothing is decoded into a type that could drop a part of it.
 
+use crate::link::Reply;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -107,6 +108,17 @@ pub(crate) fn read(line: &[u8]) -> Result<Incoming<'_>, String> {
 /// The messages of a line: one, or several where the server sends a batch (revision 2025-03-26 lets it).
 pub(crate) fn batch(line: &[u8]) -> Result<Vec<&RawValue>, String> {
     serde_json::from_slice(line).map_err(|e| e.to_string())
+}
+
+/// What an answer means for its call.
+pub(crate) fn meant(said: Said<'_>, max_values: usize) -> Reply {
+    match said {
+        Said::Error { code, message } => Reply::Error { code, message },
+        Said::Result(raw) => match value(raw.get(), max_values) {
+            Ok((value, duplicate_key)) => Reply::Result { value, duplicate_key },
+            Err(why) => Reply::Lost { why: format!("its answer can't be read: {why}") },
+        },
+    }
 }
 
 /// A result's value, and whether a key stands in one of its objects twice (then the last one counts).

@@ -2,11 +2,12 @@
 
 use super::group::Group;
 use super::pipe::Pipe;
-use super::reader::{Reader, Unasked};
+use super::reader::Reader;
 use super::stderr::{LastWords, drain};
 use crate::config::HostConfig;
 use crate::link::Changes;
 use crate::said::Secrets;
+use crate::unasked::Unasked;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -118,6 +119,11 @@ impl StdioLink {
     /// Its process group, to be killed where nothing can be waited for.
     pub(crate) fn group(&self) -> &Arc<Group> {
         &self.group
+    }
+
+    /// Is cancelled when the child is gone.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     /// Ends the child; returns when it is gone.

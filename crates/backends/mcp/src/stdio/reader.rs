@@ -2,25 +2,20 @@
 //!
 //! Invariant: what a child says unasked costs others nothing: it is counted, and a child that says too much is read more slowly.
 
-use super::lines::{Line, Lines, TooLong};
+use crate::lines::{Line, Lines, TooLong};
 use super::pipe::{Expected, Pipe};
 use crate::config::HostConfig;
 use crate::link::{Changes, Reply};
 use crate::said::{Secrets, shown};
-use crate::wire::{self, Incoming, Said};
+use crate::unasked::Unasked;
+use crate::wire::{self, Incoming};
 use bytes::Bytes;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::unix::pipe;
-use tokio::time::Instant;
 
 /// A line so many times as long as a message may be ends the connection: it may never end.
 const ENDLESS: u64 = 16;
-/// Messages that nobody waits for, in one second; after that the child is read on in the next second.
-const UNASKED_PER_SECOND: u32 = 2_000;
-/// Messages of this kind that are logged each second.
-const LOGGED_PER_SECOND: u32 = 5;
 /// Larger lines are read on a thread of their own.
 const LARGE_BYTES: usize = 256 * 1024;
 /// Messages of one batch.
@@ -34,29 +29,6 @@ pub(super) struct Reader {
     pub(super) secrets: Arc<Secrets>,
     pub(super) config: Arc<HostConfig>,
     pub(super) unasked: Unasked,
-}
-
-/// Counts what came unasked in the current second.
-pub(super) struct Unasked {
-    second: Instant,
-    count: u32,
-}
-
-impl Default for Unasked {
-    fn default() -> Self {
-        Self { second: Instant::now(), count: 0 }
-    }
-}
-
-impl Unasked {
-    /// Counts one; true where it is to be logged.
-    fn count(&mut self) -> bool {
-        if self.second.elapsed() >= Duration::from_secs(1) {
-            *self = Self::default();
-        }
-        self.count = self.count.saturating_add(1);
-        self.count <= LOGGED_PER_SECOND
-    }
 }
 
 impl Reader {
@@ -88,7 +60,7 @@ impl Reader {
                     Line::Whole(line) => self.line(line).await,
                     Line::TooLong(long) => self.too_long(&long),
                 }
-                self.calm_down().await;
+                self.unasked.calm_down(&self.tool).await;
             }
             if lines.skipped_bytes() > ENDLESS * self.config.message_bytes as u64 {
                 return format!("the server wrote a line of more than {} bytes", lines.skipped_bytes());
@@ -96,19 +68,6 @@ impl Reader {
             // Reading alone never yields where the child writes faster than we read.
             tokio::task::coop::consume_budget().await;
         }
-    }
-
-    /// Leaves a child alone that says too much unasked, until the second is over.
-    async fn calm_down(&mut self) {
-        if self.unasked.count < UNASKED_PER_SECOND {
-            return;
-        }
-        let rest = Duration::from_secs(1).saturating_sub(self.unasked.second.elapsed());
-        if !rest.is_zero() {
-            tracing::warn!(target: "hookwright::tool", tool = %self.tool, "sends more than {UNASKED_PER_SECOND} messages a second that nobody asked for; it is read more slowly");
-            tokio::time::sleep(rest).await;
-        }
-        self.unasked = Unasked::default();
     }
 
     async fn line(&mut self, line: Bytes) {
@@ -139,7 +98,7 @@ impl Reader {
                 if self.pipe.expects(id) == Expected::Nobody {
                     return self.unasked("it answered a request that is not open: never made, or answered before", text);
                 }
-                self.pipe.deliver(id, reply(said, &self.config));
+                self.pipe.deliver(id, wire::meant(said, self.config.message_values));
             }
             Ok(Incoming::Answer { id: None, .. }) => self.unasked("it answered with an id that was never given", text),
             Ok(Incoming::Request { id, method }) => {
@@ -168,7 +127,7 @@ impl Reader {
     async fn large(&mut self, line: Bytes) {
         let config = Arc::clone(&self.config);
         let parse = move || match wire::read(line.trim_ascii()) {
-            Ok(Incoming::Answer { id: Some(id), said }) => Ok((id, reply(said, &config))),
+            Ok(Incoming::Answer { id: Some(id), said }) => Ok((id, wire::meant(said, config.message_values))),
             _ => Err(line),
         };
         match tokio::task::spawn_blocking(parse).await {
@@ -213,16 +172,5 @@ impl Reader {
             let text = shown(&String::from_utf8_lossy(&text[..text.len().min(2_000)]), 300, &self.secrets);
             tracing::warn!(target: "hookwright::tool", tool = %self.tool, "{what}: {text}");
         }
-    }
-}
-
-/// What an answer means for its call.
-pub(crate) fn reply(said: Said<'_>, config: &HostConfig) -> Reply {
-    match said {
-        Said::Error { code, message } => Reply::Error { code, message },
-        Said::Result(raw) => match wire::value(raw.get(), config.message_values) {
-            Ok((value, duplicate_key)) => Reply::Result { value, duplicate_key },
-            Err(why) => Reply::Lost { why: format!("its answer can't be read: {why}") },
-        },
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it is always read, in bounded memory, and a flood of it is logged only in part.
 
-use super::lines::{Line, Lines};
+use crate::lines::{Line, Lines};
 use crate::said::{Secrets, shown};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! The life of a tool's server: start, watch, pause, start again, give up.
 
-use super::{Connection, Tool};
+use super::{Connection, Running, Tool};
 use crate::handshake::{self, NotOpened, Opening};
 use crate::http::HttpLink;
 use crate::link::Link;
@@ -20,6 +20,7 @@ const ERROR_CHARS: usize = 4_000;
 struct Record {
     /// Deaths and failed restarts in a row.
     deaths: u32,
+    failed_starts: u32,
     was_ready: bool,
     opening: Option<Opening>,
 }
@@ -28,7 +29,7 @@ impl Tool {
     /// Runs until the tool is stopped or given up.
     pub(crate) async fn supervise(self: Arc<Self>) {
         if let Some(why) = &self.spec.broken {
-            self.fail(why);
+            self.fail(&Record::default(), why);
         } else {
             let stop = self.stop.clone();
             let mut record = Record::default();
@@ -40,6 +41,10 @@ impl Tool {
             }
         }
         self.stop.cancelled().await;
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(child) = child {
+            child.ended.cancelled().await;
+        }
         self.set(|phase| {
             phase.connection = None;
             phase.state = ToolState::Failed;
@@ -66,6 +71,12 @@ impl Tool {
             phase.connection = Some(Arc::clone(&connection));
         });
         tracing::info!(target: "hookwright::tool", tool = self.id(), "connected");
+        if let Link::Http(http) = &connection.link
+            && connection.session.tells_changes
+            && connection.session.meta.is_none()
+        {
+            http.listen();
+        }
         tokio::select! {
             () = connection.link.closed().cancelled() => {}
             () = self.stop.cancelled() => {
@@ -95,12 +106,12 @@ impl Tool {
     fn not_started(&self, record: &mut Record, why: &str, passing: bool) -> Option<Duration> {
         let why = shown(why, ERROR_CHARS, &self.spec.secrets);
         record.deaths += 1;
-        self.set(|phase| phase.failed_starts += 1);
+        record.failed_starts += 1;
         let tries_again = if self.is_http() { passing } else { record.was_ready };
         if tries_again {
             return self.next(record, why);
         }
-        self.fail(&why);
+        self.fail(record, &why);
         None
     }
 
@@ -108,7 +119,7 @@ impl Tool {
     fn next(&self, record: &Record, why: String) -> Option<Duration> {
         // What is not ours may come back at any time; a child that dies again and again will not get better.
         if !self.is_http() && record.deaths >= self.config.max_deaths {
-            self.fail(&format!("given up after {} deaths in a row; the last: {why}", record.deaths));
+            self.fail(record, &format!("given up after {} deaths in a row; the last: {why}", record.deaths));
             return None;
         }
         let pause = self.config.backoff(record.deaths);
@@ -118,16 +129,18 @@ impl Tool {
             phase.state = ToolState::Restarting;
             phase.connection = None;
             phase.last_error = Some(why);
+            phase.failed_starts = record.failed_starts;
         });
         Some(pause)
     }
 
-    fn fail(&self, why: &str) {
+    fn fail(&self, record: &Record, why: &str) {
         tracing::error!(target: "hookwright::tool", tool = self.id(), "{why}");
         self.set(|phase| {
             phase.state = ToolState::Failed;
             phase.connection = None;
             phase.last_error = Some(why.to_owned());
+            phase.failed_starts = record.failed_starts;
         });
     }
 
@@ -166,7 +179,8 @@ impl Tool {
                 let secrets: &Secrets = &self.spec.secrets;
                 let child = Child { tool: self.id(), command, cwd, env, secrets };
                 let link = StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
-                *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(link.group());
+                let running = Running { group: Arc::downgrade(link.group()), ended: link.ended().clone() };
+                *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
                 Link::Stdio(link)
             }
             Transport::Http { url, headers } => {
