@@ -36,11 +36,11 @@ pub trait Tools: Send + Sync {
 /// What became of a call.
 #[derive(Debug)]
 pub enum CallOutcome {
-    /// The server answered, completely.
+    /// The server answered.
     Answered {
-        /// The `result` member, as it came.
+        /// The `result` member of the response, raw and complete.
         result: Value,
-        /// Whether an object in it has a key twice: then it is no valid decision of a hook (SPEC §4).
+        /// Whether a key stands in one of its objects twice (the last one is in `result`): then it is no valid decision (SPEC §4).
         duplicate_key: bool,
     },
     /// The server answered with a JSON-RPC error.
