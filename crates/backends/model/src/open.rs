@@ -168,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn every_provider_is_opened_with_its_key_alone() {
+        let env = |name: &str| {
+            (name.ends_with("_API_KEY") || name.starts_with("HOOKWRIGHT_")).then(|| "http://localhost".to_owned())
+        };
+        for id in PROVIDERS.into_iter().filter(|p| *p != "script") {
+            assert_eq!(open(example(id), &env, &Options::default()).map(|m| m.label()), Ok(example(id).to_owned()));
+        }
+    }
+
+    #[test]
     fn the_label_is_what_the_manifest_says() {
         let model = open("ollama/qwen3:8b", &|_| None, &Options::default()).unwrap();
         assert_eq!((model.label().as_str(), model.is_scripted()), ("ollama/qwen3:8b", false));

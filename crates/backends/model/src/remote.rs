@@ -74,7 +74,7 @@ impl Remote {
 
     /// One request. `streamed` counts the bytes of text that reached the sink.
     async fn attempt(&self, body: Vec<u8>, sink: &dyn TurnSink, streamed: &mut u64) -> Result<Draft, Failure> {
-        let deadline = Instant::now() + self.options.attempt;
+        let deadline = after(self.options.attempt);
         let send = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body).send();
         let response = match timeout(self.options.idle.min(self.options.attempt), send).await {
             Ok(sent) => sent.map_err(|e| self.asked().connection(&e.without_url()))?,
@@ -111,7 +111,7 @@ impl Remote {
             }
         };
         loop {
-            let quiet = Instant::now() + self.options.idle;
+            let quiet = after(self.options.idle);
             let chunk = match timeout_at(quiet.min(deadline), response.chunk()).await {
                 Ok(Ok(chunk)) => chunk,
                 // The turn is whole; how the connection then ends is of no interest.
@@ -149,7 +149,7 @@ impl Remote {
 
     async fn error_body(&self, mut response: Response, deadline: Instant) -> Vec<u8> {
         let mut body = Vec::new();
-        let limit = deadline.min(Instant::now() + self.options.idle.min(Duration::from_secs(10)));
+        let limit = deadline.min(after(self.options.idle.min(Duration::from_secs(10))));
         while let Ok(Ok(Some(chunk))) = timeout_at(limit, response.chunk()).await {
             body.extend_from_slice(&chunk);
             if body.len() >= ERROR_BYTES {
@@ -166,7 +166,7 @@ impl Remote {
             && let Ok(value) = serde_json::from_slice::<serde_json::Value>(body)
             && value.get("error").is_some_and(|e| !e.is_null())
         {
-            return self.asked().status(400, &HeaderMap::new(), body);
+            return self.asked().stream(crate::wire::reported(&value));
         }
         let kind = crate::secret::quote(kind, self.settings.secret(), 80);
         Failure::Final(ModelError::Malformed(format!(
@@ -256,7 +256,7 @@ impl Model for Remote {
                     whole_seconds(policy.longest_asked)
                 )));
             }
-            let wait = after.unwrap_or_else(|| policy.wait(attempt, &seed));
+            let wait = after.map_or_else(|| policy.wait(attempt, &seed), |asked| asked.max(policy.first));
             attempt += 1;
             let again = if streamed == 0 {
                 ""
@@ -278,6 +278,11 @@ impl Model for Remote {
     fn is_scripted(&self) -> bool {
         false
     }
+}
+
+/// The moment a while from now; a year stands for more, since no moment is that far away.
+fn after(wait: Duration) -> Instant {
+    Instant::now() + wait.min(Duration::from_hours(365 * 24))
 }
 
 /// A wait as people read it: tenths of a second below ten, else whole seconds.

@@ -43,7 +43,7 @@ impl Script {
         let bytes = std::fs::read(&full).map_err(|e| wrong(format!("{at} can't be read: {e}")))?;
         let text = String::from_utf8(bytes).map_err(|e| wrong(format!("{at} is not UTF-8: {e}")))?;
         let script = format::parse(&text).map_err(|why| wrong(format!("{at}:{why}")))?;
-        Ok(Self { file: file.to_owned(), script })
+        Ok(Self { file: quote(file, None, 200), script })
     }
 }
 

@@ -106,19 +106,26 @@ pub(crate) fn read(provider: &Provider, label: &str, env: &Env) -> Result<Settin
             provider.key_variables.join(" or ")
         )));
     }
-    let proxies = if is_loopback(&base) {
-        Proxies::default()
-    } else {
-        let both = |lower: &str, upper: &str| get(lower).or_else(|| get(upper));
-        let all = both("all_proxy", "ALL_PROXY");
-        Proxies {
-            // Upper-case HTTP_PROXY is set by the header `Proxy:` where a program runs as CGI; as curl does, it is not believed.
-            http: get("http_proxy").or_else(|| all.clone()),
-            https: both("https_proxy", "HTTPS_PROXY").or(all),
-            except: both("no_proxy", "NO_PROXY"),
+    let proxies = if is_loopback(&base) { Proxies::default() } else { proxies(label, &get)? };
+    Ok(Settings { base, auth, proxies, key_variable, base_variable: provider.base_variable })
+}
+
+fn proxies(label: &str, get: &dyn Fn(&str) -> Option<String>) -> Result<Proxies, ModelError> {
+    let first = |names: &[&'static str]| -> Result<Option<String>, ModelError> {
+        let Some((name, text)) = names.iter().find_map(|name| Some((name, get(name)?))) else { return Ok(None) };
+        let whole = if text.contains("://") { text } else { format!("http://{text}") };
+        match Url::parse(&whole) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.host_str().is_some() => Ok(Some(whole)),
+            // It may hold a password, so it is not shown.
+            _ => Err(ModelError::Config(format!("{label}: {name} holds no HTTP proxy: expected http://host:port"))),
         }
     };
-    Ok(Settings { base, auth, proxies, key_variable, base_variable: provider.base_variable })
+    Ok(Proxies {
+        // Upper-case HTTP_PROXY is set by the header `Proxy:` where a program runs as CGI; as curl does, it is not believed.
+        http: first(&["http_proxy", "all_proxy", "ALL_PROXY"])?,
+        https: first(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])?,
+        except: get("no_proxy").or_else(|| get("NO_PROXY")),
+    })
 }
 
 fn base_url(provider: &Provider, label: &str, get: &dyn Fn(&str) -> Option<String>) -> Result<Url, ModelError> {

@@ -195,7 +195,7 @@ fn parse_event(event: Event<'_>) -> Result<Value, StreamError> {
 }
 
 /// The error that a provider reports inside a stream, from `{"error": …}` or from the object itself.
-fn reported(value: &Value) -> StreamError {
+pub(crate) fn reported(value: &Value) -> StreamError {
     let error = value.get("error").filter(|e| !e.is_null()).unwrap_or(value);
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let kind = text("code")

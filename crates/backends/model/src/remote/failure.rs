@@ -104,7 +104,8 @@ impl Asked<'_> {
             }
             StreamError::ContextFull(why) => Failure::Final(Self::context_full(&format!("{}: {why}", self.label))),
             StreamError::Reported { kind, message } => {
-                let what = format!("{}: {}: {}", self.label, self.quote(&kind), self.quote(&message));
+                let gap = if kind.is_empty() { "" } else { ": " };
+                let what = format!("{}: {}{gap}{}", self.label, self.quote(&kind), self.quote(&message));
                 if is_context_full(&kind, &message) {
                     return Failure::Final(Self::context_full(&what));
                 }

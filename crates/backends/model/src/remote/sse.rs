@@ -1,8 +1,11 @@
 //! Server-sent events from bytes, as they come.
 //!
-//! Invariant: linear in the bytes, however they are cut into chunks; the caller bounds how many there are.
+//! Invariant: linear in the bytes, however they are cut into chunks. One event is bounded here, all of them by the caller.
 
 use crate::wire::{Event, Flow, StreamError};
+
+/// The longest event that is read: an answer's parts are far smaller, and parsed JSON is many times its text.
+const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// What takes the events.
 pub(super) type Take<'a> = dyn FnMut(Event<'_>) -> Result<Flow, StreamError> + 'a;
@@ -27,6 +30,7 @@ impl Sse {
             }
             let Some(at) = chunk.iter().position(|b| matches!(b, b'\n' | b'\r')) else {
                 self.line.extend_from_slice(chunk);
+                self.bound()?;
                 break;
             };
             let (head, tail) = chunk.split_at(at);
@@ -41,6 +45,15 @@ impl Sse {
             self.line.clear();
         }
         Ok(Flow::More)
+    }
+
+    fn bound(&self) -> Result<(), StreamError> {
+        if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > MAX_EVENT_BYTES {
+            return Err(StreamError::Malformed(format!(
+                "an event of the answer is longer than {MAX_EVENT_BYTES} bytes"
+            )));
+        }
+        Ok(())
     }
 
     /// Hands on an event that the stream's end left without its empty line.
@@ -75,6 +88,7 @@ impl Sse {
             // Comments, ids, retry times: nothing for us.
             _ => {}
         }
+        self.bound()?;
         Ok(Flow::More)
     }
 
@@ -121,6 +135,16 @@ mod tests {
     #[test]
     fn bytes_that_are_no_utf8_are_an_error() {
         assert!(matches!(events(&[b"data: a\xff\n\n"]), Err(StreamError::Malformed(_))));
+    }
+
+    #[test]
+    fn an_endless_event_is_cut_off() {
+        let many = vec![b"data: 0123456789\n".repeat(1_000); 2_000];
+        let long = vec![vec![b'x'; 10_000]; 2_000];
+        for chunks in [many, long] {
+            let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
+            assert!(matches!(events(&chunks), Err(StreamError::Malformed(_))));
+        }
     }
 
     #[test]

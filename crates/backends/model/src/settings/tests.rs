@@ -67,6 +67,16 @@ fn no_proxy_stands_before_this_machine() {
 }
 
 #[test]
+fn a_proxy_that_is_none_is_named_by_its_variable_and_not_shown() {
+    for bad in ["socks5://u:sesame@p:1", "http://", "::sesame::"] {
+        let error = settings("openai", &[("OPENAI_API_KEY", "k"), ("HTTPS_PROXY", bad)]).unwrap_err().to_string();
+        assert!(error.contains("HTTPS_PROXY") && !error.contains("sesame"), "{error}");
+    }
+    let bare = settings("openai", &[("OPENAI_API_KEY", "k"), ("ALL_PROXY", "proxy:3128")]).unwrap().proxies;
+    assert_eq!(bare.https.as_deref(), Some("http://proxy:3128"));
+}
+
+#[test]
 fn debug_shows_no_key() {
     let s = settings("openai", &[("OPENAI_API_KEY", "sk-sesame"), ("https_proxy", "http://u:sesame@p:1")]).unwrap();
     assert!(!format!("{s:?}").contains("sesame"), "{s:?}");

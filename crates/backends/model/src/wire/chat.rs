@@ -84,11 +84,12 @@ fn assistant(
     }
     let state = state_of(state, WIRE);
     let mut message = json!({"role": "assistant", "content": text});
-    // What thinking models of other makers want back, under the very key that it came under.
-    for key in decode::REASONING_KEYS {
-        message = with(message, key, state.and_then(|s| s.get(key)).cloned());
-    }
     if !calls.is_empty() {
+        // What thinking models of other makers want back, under the very key that it came under, while they work with
+        // tools; some refuse it with a turn that called nothing.
+        for key in decode::REASONING_KEYS {
+            message = with(message, key, state.and_then(|s| s.get(key)).cloned());
+        }
         let mut out = Vec::new();
         for call in calls {
             let item = json!({

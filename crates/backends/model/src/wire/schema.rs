@@ -1,6 +1,7 @@
 //! JSON Schemas as providers take them: of functions' arguments, and of the final output.
 //!
-//! Invariant: what a model is shown may be looser than the schema, never tighter: the runtime checks with the original.
+//! Invariant: a function's schema as the model is shown it may be looser than the server's, never tighter: calls are checked
+//! with the original. An output's may be tighter in one way: objects that leave it open are closed.
 
 use serde_json::{Map, Value, json};
 

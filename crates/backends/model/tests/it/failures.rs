@@ -152,7 +152,7 @@ async fn a_stream_of_signs_of_life_alone_ends_too() {
 #[tokio::test]
 async fn a_flood_is_cut_off() {
     let options = Options { max_response_bytes: 1024 * 1024, ..quick() };
-    for piece in ["data: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", ": comment\n\n", "\n"] {
+    for piece in ["data: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "data: a\n", ": comment\n\n", "\n"] {
         let flood = Reply::sse("").chunks(vec![piece.repeat(1_000).into_bytes()]).end(End::Flood);
         let (turn, _, count) = play("compatible/x", vec![flood], options.clone()).await;
         let Err(ModelError::Malformed(text)) = turn else { panic!("{turn:?}") };
@@ -175,6 +175,26 @@ async fn a_redirect_is_not_followed_and_no_key_goes_with_it() {
         assert!(text.contains(&to) && text.contains("ANTHROPIC_BASE_URL") && count == 1, "{text}");
     }
     assert_eq!(thief.count(), 0);
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_other_hosts_unless_it_is_told_not_to() {
+    let proxy = Server::start(vec![Reply::sse(hello("compatible"))]).await;
+    for (except, asked) in [("", true), ("example.test", false)] {
+        let address = proxy.address.clone();
+        let env = move |name: &str| match name {
+            "HOOKWRIGHT_COMPATIBLE_BASE_URL" => Some("http://gpu.example.test/v1".to_owned()),
+            "http_proxy" => Some(format!("http://{address}")),
+            "no_proxy" => Some(except.to_owned()),
+            _ => None,
+        };
+        let options = Options { retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() }, ..quick() };
+        let model = hookwright_model::open("compatible/x", &env, &options).unwrap();
+        let turn = Asking::user("Go.").ask(&*model, &Sink::default()).await;
+        assert_eq!(turn.is_ok(), asked, "{turn:?}");
+    }
+    let requests = proxy.requests.lock().unwrap();
+    assert_eq!((requests.len(), requests[0].path.as_str()), (1, "http://gpu.example.test/v1/chat/completions"));
 }
 
 #[tokio::test]
