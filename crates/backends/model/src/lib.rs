@@ -1,6 +1,6 @@
 //! Models: what answers an agent's turns (home of everything that speaks to an LLM provider).
 //!
-//! [`open`] turns an agent's `model:` (`anthropic/claude-sonnet-4-5`, `script/demo.yaml`) into a
+//! [`open()`] turns an agent's `model:` (`anthropic/claude-sonnet-4-5`, `script/demo.yaml`) into a
 //! [`Model`](hookwright_runtime::ports::model::Model). Four wire formats are spoken: Anthropic Messages, OpenAI Responses,
 //! OpenAI Chat Completions (also Ollama, vLLM, llama.cpp and the like) and Gemini; `script/` plays turns from a file.
 //!

@@ -25,6 +25,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// How much of an error's body is read.
 const ERROR_BYTES: usize = 64 * 1024;
 
+/// How long a turn that is whole waits for the end of its stream.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
 /// A model at a provider.
 pub(crate) struct Remote {
     label: String,
@@ -111,7 +114,9 @@ impl Remote {
             }
         };
         loop {
-            let quiet = after(self.options.idle);
+            // A turn that is whole waits only for what may still follow it, such as the tokens.
+            let idle = if decoder.is_complete() { self.options.idle.min(AFTERWARDS) } else { self.options.idle };
+            let quiet = after(idle);
             let chunk = match timeout_at(quiet.min(deadline), response.chunk()).await {
                 Ok(Ok(chunk)) => chunk,
                 // The turn is whole; how the connection then ends is of no interest.

@@ -154,3 +154,17 @@ fn a_script_that_cant_be_opened_says_why_and_where() {
         assert!(text.contains(words), "{file}: {text}");
     }
 }
+
+#[test]
+fn the_script_in_the_guide_is_one() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/models.md");
+    let guide = std::fs::read_to_string(path).unwrap();
+    let scripts: Vec<&str> = guide
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|s| s.split("```").next())
+        .filter(|s| s.contains("turns:"))
+        .collect();
+    assert_eq!(scripts.len(), 1);
+    model(scripts[0]);
+}
