@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+use crate::story::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -29,17 +30,10 @@ pub(crate) struct Global {
     pub(crate) db: Option<PathBuf>,
     /// Colors: auto obeys NO_COLOR and whether a terminal reads
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: ColorWhen,
+    pub(crate) color: Color,
     /// What is logged to stderr, e.g. info, debug, or hookwright::tool=info (what servers write to their stderr)
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorWhen {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

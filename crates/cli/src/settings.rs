@@ -3,12 +3,14 @@
 use crate::args::Global;
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
+use crate::story::{Color, Look, Surroundings};
 use crate::terminal::Terminal;
 use crate::trust;
 use hookwright_core::config::{self, Config, LogFormat, ParsedConfig, TenantConfig};
 use hookwright_core::diagnostic::{Diagnostic, render_all, summary};
 use hookwright_core::json::sha256_hex;
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 /// The name of a configuration in the current folder.
@@ -64,6 +66,25 @@ impl Settings {
         self.config = parsed.config;
         self.config_file = Some(file);
         Ok(())
+    }
+
+    /// How text on stderr looks.
+    pub(crate) fn look(&self) -> Look {
+        let vars = ["NO_COLOR", "TERM", "COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"].map(|name| self.env.get(name));
+        let [no_color, term, columns, lc_all, lc_ctype, lang] = &vars;
+        let around = Surroundings {
+            terminal: std::io::stderr().is_terminal(),
+            columns: crate::terminal::columns().or_else(|| columns.as_deref().and_then(|c| c.parse().ok())),
+            no_color: no_color.as_deref(),
+            term: term.as_deref(),
+            locale: lc_all.as_deref().or(lc_ctype.as_deref()).or(lang.as_deref()),
+        };
+        Look::of(self.global.color, around)
+    }
+
+    /// How text on stdout looks.
+    pub(crate) fn look_of_stdout(&self) -> Look {
+        if std::io::stdout().is_terminal() { self.look() } else { Look { color: self.global.color == Color::Always, ..Look::PLAIN } }
     }
 
     /// The tenant that was chosen.

@@ -50,3 +50,9 @@ pub(crate) fn node_name() -> String {
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')).take(64).collect();
     if name.is_empty() { "localhost".into() } else { name }
 }
+
+/// As [`existing`], for running jobs: with the crash points of tests.
+pub(crate) fn open_existing(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
+    drop(existing(settings, true)?);
+    open(settings)
+}

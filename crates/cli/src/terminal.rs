@@ -2,9 +2,10 @@
 //!
 //! Invariant: stdout is data only; everything said to people goes to stderr.
 
-use crate::args::ColorWhen;
+use crate::story::Color;
 use crate::environment::Environment;
 use hookwright_core::diagnostic::{Diagnostic, Palette, render_all};
+use crate::story::{self, output::Places};
 use std::io::{IsTerminal as _, Write as _};
 
 /// Who reads what we write.
@@ -17,12 +18,12 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(when: ColorWhen, env: &Environment) -> Self {
+    pub(crate) fn new(when: Color, env: &Environment) -> Self {
         let tty = std::io::stderr().is_terminal();
         let color = match when {
-            ColorWhen::Always => true,
-            ColorWhen::Never => false,
-            ColorWhen::Auto => tty && env.get("NO_COLOR").is_none() && env.get("TERM").as_deref() != Some("dumb"),
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => tty && env.get("NO_COLOR").is_none() && env.get("TERM").as_deref() != Some("dumb"),
         };
         Self { color, interactive: tty && std::io::stdin().is_terminal() }
     }
@@ -39,6 +40,12 @@ impl Terminal {
     }
 }
 
+/// Columns of the terminal that stderr is.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
 /// Data: to stdout, with a newline. A reader that went away is no error of ours.
 pub(crate) fn data(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -50,6 +57,15 @@ pub(crate) fn data(text: &str) {
 pub(crate) fn note(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "{text}");
+}
+
+/// A job's output, on stdout. `shown` says that the story showed it already.
+pub(crate) fn output(value: &serde_json::Value, shown: bool) {
+    let places = Places {
+        output_on_terminal: std::io::stdout().is_terminal(),
+        story_on_terminal: std::io::stderr().is_terminal(),
+    };
+    let _ = story::output::emit(value, shown, places, &mut std::io::stdout().lock());
 }
 
 /// One JSON value on stdout.

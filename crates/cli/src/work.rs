@@ -1,6 +1,6 @@
 //! Runs one job from the command line: makes it (or finds it), starts its servers, tells its story, sees to its approvals.
 
-mod approver;
+pub(crate) mod approver;
 mod crash;
 mod door;
 
@@ -24,7 +24,9 @@ use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store};
+use crate::story::json::RunResult;
 use hookwright_runtime::ports::tools::Tools as _;
+use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub(crate) struct Prepared {
     model: Arc<dyn Model>,
     spec: JobSpec,
     which: Which,
+    /// What the history holds already.
+    earlier: Vec<Record>,
 }
 
 /// Makes a job of a tenant's agent.
@@ -89,15 +93,15 @@ pub(crate) fn new_job(settings: &mut Settings, tenant: Tenant, agent: Option<&st
         }),
     };
     let which = Which::New(Box::new(NewRun { job: row, spec: spec.clone(), blobs }));
-    Ok(Prepared { tenant, store, model, spec, which })
+    Ok(Prepared { tenant, store, model, spec, which, earlier: vec![] })
 }
 
 /// Finds a job that was begun; its plugins are those that it was begun with.
 pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, job: &str) -> CliResult<Prepared> {
     let row = store.job(job).await?;
     let texts = store.records(&row.job.id, 0).await?;
-    let first: Option<Record> = texts.first().and_then(|t| serde_json::from_str(t).ok());
-    let Some(Record { fact: Fact::Started { spec }, .. }) = first else {
+    let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
+    let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id)).hint("`hookwright audit verify` says what is wrong"));
     };
     let origin = &row.job.origin;
@@ -124,7 +128,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     }
     let model = open_model(settings, &tenant, &spec.agent.model, &spec.agent.plugin)?;
     let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
-    Ok(Prepared { tenant, store, model, spec: *spec, which })
+    Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
 }
 
 fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -> CliResult<Arc<dyn Model>> {
@@ -136,12 +140,12 @@ fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -
 
 /// Runs the job; returns the exit code and the job's id.
 pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Style) -> CliResult<(u8, String)> {
-    let Prepared { tenant, store, model, spec, which } = prepared;
+    let Prepared { tenant, store, model, spec, which, earlier } = prepared;
     let job = spec.job.clone();
     settings.terminal.diagnostics(&tenant.warnings);
-    let host = tenant.start(&settings.env);
-    let (door, asks) = Door::new(settings, &spec, &*model, style.output);
+    let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
+    let host = tenant.start(&settings.env);
     let cancel = CancellationToken::new();
     let deps = Deps {
         store: store.clone(),
@@ -152,7 +156,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         checkpoint: crash::checkpoint(&settings.env),
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
-    let approver = tokio::spawn(approver::run(asks, store.clone(), style.clone(), settings.terminal));
+    let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let watcher = tokio::spawn(late_faults(host.clone(), spec.clone(), door.clone()));
     let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
     approver.abort();
@@ -167,7 +171,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         }
         Attended::Hurried => return Ok((exit::CANCELLED, job)),
     };
-    report(settings, &store, &job, end, &style, model.is_scripted()).await.map(|code| (code, job))
+    report(&store, &job, end, &style, &door).await.map(|code| (code, job))
 }
 
 enum Attended {
@@ -206,7 +210,8 @@ async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
     let mut tools: Vec<&str> = spec.hooks.hooks.iter().map(|h| h.call.tool()).collect();
     tools.sort_unstable();
     tools.dedup();
-    let checks = tools.into_iter().map(|tool| async {
+    let (host, spec, door) = (&host, &spec, &door);
+    let checks = tools.into_iter().map(|tool| async move {
         let listed = host.functions(tool).await;
         for hook in spec.hooks.hooks.iter().filter(|h| h.call.tool() == tool) {
             match &listed {
@@ -223,12 +228,11 @@ async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
 
 /// Says how it ended, and with which exit code.
 async fn report(
-    settings: &Settings,
-    store: &SqliteStore,
+    store: &Arc<SqliteStore>,
     job: &str,
     end: Result<End, RunError>,
     style: &Style,
-    scripted: bool,
+    door: &Door,
 ) -> CliResult {
     let (outcome, code) = match end {
         Ok(End::Finished(outcome)) => {
@@ -246,6 +250,21 @@ async fn report(
             return Err(CliError::failed(error.to_string()).hint(hint));
         }
     };
-    crate::story::end::report(settings, store, job, outcome.as_ref(), style.output, scripted).await?;
+    let output = match &outcome {
+        Some(Outcome::Completed { output }) => Some((*Values::new(store.clone()).load(output).await?).clone()),
+        _ => None,
+    };
+    match (style.output, output) {
+        (Output::Json, output) => {
+            let open = store.approvals(true).await?;
+            let waiting = open.into_iter().filter(|row| row.job == job).map(|row| row.id).collect();
+            crate::terminal::json(&RunResult::new(job, door.records(), output, waiting));
+        }
+        (Output::Text, Some(output)) => crate::terminal::output(&output, door.shown_output()),
+        (Output::Text, None) if code == exit::WAITING => {
+            note(&format!("the job waits for a person; then go on with: hookwright jobs resume {job}"));
+        }
+        (Output::Text, None) => {}
+    }
     Ok(code)
 }

@@ -76,7 +76,7 @@ fn parse(text: &str) -> CliResult<(EventHead, EventBody)> {
     if let (1, Some(Value::Object(inner))) = (map.len(), map.get("event")) {
         map = inner.clone();
     }
-    let mut take_text = |map: &mut Map<String, Value>, key: &str| match map.shift_remove(key) {
+    let take_text = |map: &mut Map<String, Value>, key: &str| match map.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(s)) => Ok(Some(s)),
         Some(_) => Err(wrong(format!("`{key}` is not a string"))),

@@ -161,13 +161,13 @@ impl Runner {
                     self.cancel(options.cancelled_by.clone())?;
                 }
                 Some(done) = self.receiver.recv() => {
-                    self.done(done)?;
+                    self.done(done).await?;
                     // What has ended meanwhile goes into the same batch.
                     while let Ok(done) = self.receiver.try_recv() {
                         if self.machine.due_outcome().is_some() || self.machine.outcome().is_some() {
                             break;
                         }
-                        self.done(done)?;
+                        self.done(done).await?;
                     }
                 }
                 Some(ended) = self.under_way.join_next() => {
@@ -242,8 +242,15 @@ impl Runner {
         Ok(shown)
     }
 
-    fn done(&mut self, done: Done) -> Result<(), RunError> {
+    async fn done(&mut self, done: Done) -> Result<(), RunError> {
         let fact = done.fact?;
+        if let Fact::ApprovalExpired { effect, .. } = &fact {
+            // A decision that was stored in time counts, even where it is read only now.
+            self.read_inbox().await?;
+            if !self.machine.pending().any(|(command, _)| command.effect() == Some(effect)) {
+                return Ok(());
+            }
+        }
         self.journal.blobs(done.blobs);
         if let Fact::ApprovalExpired { approval, .. } = &fact {
             self.journal.closed(approval.clone(), ApprovalState::Expired);

@@ -1,0 +1,103 @@
+//! `hookwright approvals`: works on the store, so also while another process waits.
+
+use crate::args::{ApprovalsCommand, DecideArgs, Output};
+use crate::exit::{self, CliError, CliResult};
+use crate::people;
+use crate::settings::Settings;
+use crate::store;
+use crate::story::json::{ApprovalJson, ApprovalList, Decided as DecidedJson};
+use crate::story::lists;
+use crate::terminal::{data, json, note};
+use crate::work::approver::{already, not_allowed};
+use hookwright_core::approval::Approval;
+use hookwright_runtime::approvals::{Decided, Say, decide};
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use hookwright_runtime::ports::store::{ApprovalRow, DecideOutcome, Store};
+use hookwright_runtime::values::Values;
+use hookwright_sqlite::SqliteStore;
+use std::sync::Arc;
+
+pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> CliResult {
+    let damaged = |e: serde_json::Error| CliError::failed(format!("an approval in the store can't be read: {e}"));
+    match command {
+        ApprovalsCommand::List { all, output } => {
+            let store = store::existing(&mut settings, true)?;
+            let rows = store.approvals(!all).await?;
+            match output {
+                Output::Json => json(&ApprovalList::new(&rows).map_err(damaged)?),
+                Output::Text if rows.is_empty() => note("nothing waits for a person"),
+                Output::Text => data(&lists::approvals(&rows, SystemClock.now_ms(), settings.look_of_stdout())),
+            }
+            Ok(exit::OK)
+        }
+        ApprovalsCommand::Show { id, output } => {
+            let store = store::existing(&mut settings, true)?;
+            let row = store.approval(&id).await?;
+            let approval = loaded(&store, &row).await?;
+            match output {
+                Output::Json => json(&ApprovalJson::new(&row, Some(approval)).map_err(damaged)?),
+                Output::Text => data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout())),
+            }
+            Ok(exit::OK)
+        }
+        ApprovalsCommand::Approve(args) => say(settings, args, true).await,
+        ApprovalsCommand::Deny(args) => say(settings, args, false).await,
+    }
+}
+
+async fn say(mut settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
+    let store = store::existing(&mut settings, false)?;
+    let row = store.approval(&args.id).await?;
+    let person = people::person(args.name.as_deref());
+    let say = Say { approve, by: person.name.clone(), verified: person.verified, note: args.note.clone() };
+    let decided = decide(&*store, &SystemClock, &row, say).await?;
+    let outcome = match &decided {
+        Decided::Counted => DecideOutcome::Counted,
+        Decided::AlreadyDecided(row) => DecideOutcome::AlreadyDecided(row.clone()),
+        Decided::Expired => DecideOutcome::Expired,
+        Decided::Mismatch => DecideOutcome::DigestMismatch,
+        Decided::NotAllowed(people) => return Err(CliError::failed(not_allowed(&person.name, &row.id, people))),
+    };
+    if args.output == Output::Json {
+        json(&DecidedJson::new(&row.id, approve, &outcome));
+    }
+    match decided {
+        Decided::Counted => {
+            let word = if approve { "approved" } else { "denied" };
+            if args.output == Output::Text {
+                note(&format!("{} is {word} by {}", row.id, person.name));
+                if !store.job(&row.job).await?.running {
+                    note(&format!("no process runs its job now; go on with: hookwright jobs resume {}", row.job));
+                }
+            }
+            Ok(exit::OK)
+        }
+        Decided::AlreadyDecided(row) => Err(CliError::failed(already(&row))),
+        Decided::Expired => Err(CliError::failed(format!("the approval {} has expired, which counts as a no", row.id))),
+        Decided::Mismatch | Decided::NotAllowed(_) => {
+            Err(CliError::failed(format!("the approval {} is not what was shown; nothing was decided", row.id))
+                .hint(format!("look at it again: hookwright approvals show {}", row.id)))
+        }
+    }
+}
+
+/// The approval of a row with all its values.
+async fn loaded(store: &Arc<SqliteStore>, row: &ApprovalRow) -> CliResult<Approval> {
+    let mut approval: Approval = serde_json::from_value(row.approval.clone())
+        .map_err(|e| CliError::failed(format!("the approval {} can't be read: {e}", row.id)))?;
+    let values = Values::new(store.clone());
+    // A deleted value stays a digest: it is shown as such.
+    for stored in [&mut approval.original, &mut approval.value].into_iter().chain(&mut approval.arguments) {
+        if let Ok(full) = values.full(stored).await {
+            *stored = full;
+        }
+    }
+    for change in &mut approval.changes {
+        for stored in [&mut change.from, &mut change.to] {
+            if let Ok(full) = values.full(stored).await {
+                *stored = full;
+            }
+        }
+    }
+    Ok(approval)
+}

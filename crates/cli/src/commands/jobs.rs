@@ -1,0 +1,142 @@
+//! `hookwright jobs`.
+
+use crate::args::{JobsCommand, Output, ResumeArgs};
+use crate::commands::run::style;
+use crate::exit::{self, CliError, CliResult};
+use crate::people;
+use crate::settings::Settings;
+use crate::store;
+use crate::story::json::{JobDetails, JobHistory, JobList};
+use crate::story::{history, lists};
+use crate::terminal::{data, json, note};
+use crate::work;
+use hookwright_core::history::Record;
+use hookwright_core::job::Outcome;
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use hookwright_runtime::ports::store::Store;
+use hookwright_runtime::values::Values;
+use hookwright_sqlite::{OpenOptions, SqliteStore};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResult {
+    match command {
+        JobsCommand::List { unfinished, limit, output } => {
+            let store = store::existing(&mut settings, true)?;
+            let rows = store.jobs(unfinished, limit).await?;
+            match output {
+                Output::Json => json(&JobList::new(&rows)),
+                Output::Text if rows.is_empty() => note("no jobs"),
+                Output::Text => data(&lists::jobs(&rows, SystemClock.now_ms(), settings.look_of_stdout())),
+            }
+        }
+        JobsCommand::Show { job, output } => {
+            let store = store::existing(&mut settings, true)?;
+            let row = store.job(&job).await?;
+            let records = records(&*store, &row.job.id).await?;
+            let approvals = store.approvals(false).await?;
+            match output {
+                Output::Json => {
+                    let value = match history::outcome(&records) {
+                        Some(Outcome::Completed { output }) => {
+                            Values::new(store.clone()).load(output).await.ok().map(|v| (*v).clone())
+                        }
+                        _ => None,
+                    };
+                    json(&JobDetails::new(&row, &records, value, &approvals));
+                }
+                Output::Text => {
+                    data(&history::show(&row, &records, &approvals, SystemClock.now_ms(), settings.look_of_stdout()));
+                }
+            }
+        }
+        JobsCommand::History { job, output } => {
+            let store = store::existing(&mut settings, true)?;
+            let id = store.job(&job).await?.job.id;
+            let records = records(&*store, &id).await?;
+            match output {
+                Output::Json => json(&JobHistory { job: id, history: records }),
+                Output::Text => data(&history::lines(&records, settings.look_of_stdout())),
+            }
+        }
+        JobsCommand::Cancel { job, name } => {
+            let store = store::existing(&mut settings, false)?;
+            let row = store.job(&job).await?;
+            if row.status.is_final() {
+                return Err(CliError::failed(format!("job {} is over", row.job.id)));
+            }
+            let person = people::person(name.as_deref());
+            store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
+            if row.running {
+                note(&format!("the process that runs {} cancels it", row.job.id));
+            } else {
+                note(&format!("{} is cancelled once it is taken up: hookwright jobs resume {}", row.job.id, row.job.id));
+            }
+        }
+        JobsCommand::Resume(args) => return resume(settings, args).await,
+        JobsCommand::Forget { job } => {
+            let store = store::existing(&mut settings, false)?;
+            let id = store.job(&job).await?.job.id;
+            let gone = store.forget_values(&id).await?;
+            note(&format!(
+                "{id}: values were taken out of {} records and {} approvals, {} large values deleted; the history still verifies",
+                gone.records, gone.approvals, gone.blobs
+            ));
+        }
+    }
+    Ok(exit::OK)
+}
+
+async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
+    let store = store::open_existing(&mut settings)?;
+    let jobs = match &args.job {
+        Some(job) => {
+            let row = store.job(job).await?;
+            if row.status.is_final() {
+                return Err(CliError::failed(format!("job {} is over", row.job.id)).hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
+            }
+            vec![row.job.id]
+        }
+        None => {
+            let mut rows = store.jobs(true, u32::MAX).await?;
+            rows.retain(|row| !row.running);
+            rows.reverse();
+            rows.into_iter().map(|row| row.job.id).collect()
+        }
+    };
+    if jobs.is_empty() {
+        note("no unfinished jobs");
+    }
+    let mut worst = exit::OK;
+    for job in jobs {
+        let style = style(&settings, args.approve, args.detach, args.name.as_deref(), args.output);
+        let prepared = work::begun_job(&mut settings, store.clone(), &job).await?;
+        let (code, _) = work::run(&mut settings, prepared, style).await?;
+        if matches!(code, exit::CANCELLED | exit::STOPPED) && args.all {
+            return Ok(code);
+        }
+        worst = worst.max(code);
+    }
+    Ok(worst)
+}
+
+/// The records of a job; a history that can't be read is an error, not a shorter history.
+pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Record>> {
+    let texts = store.records(job, 0).await?;
+    texts
+        .iter()
+        .enumerate()
+        .map(|(seq, text)| {
+            serde_json::from_str(text).map_err(|e| {
+                CliError::failed(format!("record {seq} of job {job} can't be read: {e}")).hint("`hookwright audit verify` says what is wrong")
+            })
+        })
+        .collect()
+}
+
+/// The history of a job as text, for the end of the demo.
+pub(crate) async fn history_text(settings: &Settings, db: &Path, job: &str) -> CliResult<String> {
+    let store: Arc<SqliteStore> = SqliteStore::open(db, OpenOptions::new(store::node_name(), Arc::new(SystemClock)).read_only())?;
+    let records = records(&*store, job).await?;
+    Ok(history::lines(&records, settings.look()))
+}

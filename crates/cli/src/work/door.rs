@@ -1,0 +1,89 @@
+//! The command line as a door: tells the story, keeps the records, and hands approvals to whoever decides.
+
+use crate::args::{Approve, Output};
+use crate::exit::{CliError, CliResult};
+use crate::settings::Settings;
+use crate::story::Printer;
+use crate::story::teller::Approvals;
+use hookwright_core::approval::Approval;
+use hookwright_core::history::Record;
+use hookwright_runtime::observe::{Event, Observer};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+
+/// An approval that waits.
+#[derive(Debug)]
+pub(super) struct Waits {
+    pub(super) approval: Approval,
+    pub(super) expires_ms: u64,
+}
+
+pub(crate) struct Door {
+    /// None where the output is JSON: then nothing is told.
+    pub(super) printer: Option<Arc<Printer>>,
+    records: Mutex<Vec<Record>>,
+    asks: mpsc::UnboundedSender<Waits>,
+}
+
+impl Door {
+    pub(super) fn new(
+        settings: &Settings,
+        earlier: Vec<Record>,
+        output: Output,
+        approve: Approve,
+    ) -> CliResult<(Self, mpsc::UnboundedReceiver<Waits>)> {
+        let printer = match output {
+            Output::Json => None,
+            Output::Text => {
+                let approvals = if approve == Approve::Ask { Approvals::Prompted } else { Approvals::Told };
+                let printer = Printer::new(settings.look(), approvals, Box::new(std::io::stderr()))
+                    .map_err(|e| CliError::failed(format!("the story can't be told: {e}")))?;
+                if !earlier.is_empty() {
+                    printer.catch_up(&earlier);
+                }
+                Some(Arc::new(printer))
+            }
+        };
+        let (asks, waits) = mpsc::unbounded_channel();
+        Ok((Self { printer, records: Mutex::new(earlier), asks }, waits))
+    }
+
+    /// Something people should know.
+    pub(super) fn notice(&self, what: &str) {
+        self.event(Event::Notice(what));
+    }
+
+    /// Writes what waits.
+    pub(super) fn finish(&self) {
+        if let Some(printer) = &self.printer {
+            printer.finish();
+        }
+    }
+
+    /// Whether the story showed the output whole.
+    pub(super) fn shown_output(&self) -> bool {
+        self.printer.as_ref().is_some_and(|p| p.shown_output())
+    }
+
+    /// The records of the job, those from before this process took it up included.
+    pub(super) fn records(&self) -> Vec<Record> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Observer for Door {
+    fn event(&self, event: Event<'_>) {
+        match &event {
+            Event::Recorded(record) => {
+                self.records.lock().unwrap_or_else(PoisonError::into_inner).push((*record).clone());
+            }
+            Event::Waiting { approval, expires_ms } => {
+                let _ = self.asks.send(Waits { approval: (*approval).clone(), expires_ms: *expires_ms });
+            }
+            Event::Text(_) | Event::Notice(_) => {}
+        }
+        if let Some(printer) = &self.printer {
+            printer.event(event);
+        }
+    }
+}
