@@ -78,7 +78,7 @@ fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
         .replace(r#""hookwright-demo","#, &format!(r#"{}, "demo-server","#, quoted(&program)))
         .replace(r#"".demo/work""#, &quoted(work))
         .replace(r#"".demo/signer.key""#, &quoted(key));
-    std::fs::create_dir_all(folder.join("script"))?;
+    std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join(setup::MANIFEST_NAME), manifest)?;
     std::fs::write(folder.join("demo.yaml"), hookwright_demo::SCRIPT)?;
     Ok(())
