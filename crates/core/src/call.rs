@@ -1,1 +1,303 @@
-//! To be written.
+//! One call: the chain before it, a person if one was asked for, the call, the chain after it (SPEC §3–§7).
+//!
+//! Invariant: [`Command::CallTool`] is emitted once, and only after the chain before the call (and the person, if asked) allowed it.
+//! Invariant: the call's result is known before its post-chain; no verdict makes the call again.
+
+mod result;
+
+pub use result::{ReadResult, read_result};
+
+use crate::approval::{Approval, Grant};
+use crate::chain::{Chain, Step};
+use crate::event::Moment;
+use crate::job::{Command, Fact, JobSpec, Mismatch, RequestedCall, ToolOutcome};
+use crate::matching::Matching;
+use crate::name::FunctionName;
+use crate::question;
+use crate::stored::Stored;
+use crate::text;
+use crate::verdict::{Denial, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One call under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    id: String,
+    request: RequestedCall,
+    state: State,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum State {
+    Queued,
+    Before(Chain),
+    BeforePerson { chain: Chain, approval: Box<Approval>, opened_ms: Option<u64> },
+    Calling { arguments: Stored },
+    After { chain: Chain, made: Made },
+    AfterPerson { chain: Chain, made: Made, approval: Box<Approval> },
+    Done(CallEnd),
+}
+
+/// A call that was made (or may have been), before its post-chain's verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Made {
+    arguments: Stored,
+    structured: Option<Stored>,
+    is_error: bool,
+}
+
+/// What the model reads of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CallEnd {
+    /// A string, or a list of content blocks.
+    pub(crate) content: Stored,
+    /// Whether it failed, was refused or withheld.
+    pub(crate) is_error: bool,
+}
+
+impl Call {
+    /// A call that waits for its turn.
+    pub(crate) fn new(id: String, request: RequestedCall) -> Self {
+        Self { id, request, state: State::Queued }
+    }
+
+    /// The call's id within the job, e.g. `t1.c0`.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The function's name as the model said it.
+    pub(crate) fn tool(&self) -> &str {
+        &self.request.tool
+    }
+
+    /// The provider's id of the call.
+    pub(crate) fn provider_id(&self) -> &str {
+        &self.request.provider_id
+    }
+
+    /// What the model reads, once the call is over.
+    pub(crate) fn end(&self) -> Option<&CallEnd> {
+        match &self.state {
+            State::Done(end) => Some(end),
+            State::Queued
+            | State::Before(_)
+            | State::BeforePerson { .. }
+            | State::Calling { .. }
+            | State::After { .. }
+            | State::AfterPerson { .. } => None,
+        }
+    }
+
+    /// Whether it has not begun.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.state == State::Queued
+    }
+
+    /// Whether something of it runs (a call that waits for a person holds nothing).
+    pub(crate) fn is_active(&self) -> bool {
+        matches!(self.state, State::Before(_) | State::Calling { .. } | State::After { .. })
+    }
+
+    /// Ends a call that was never begun, with what the model reads instead.
+    pub(crate) fn refuse(&mut self, why: &str) {
+        self.state = done_text(why.to_owned());
+    }
+
+    /// Begins.
+    pub(crate) fn begin(&mut self, spec: &JobSpec, matching: &mut Matching, out: &mut Vec<Command>) {
+        if let Some(why) = self.request.refused.clone() {
+            self.refuse(&why);
+            return;
+        }
+        let hooks = matching.of_call(spec, Moment::PreToolCall, &self.request.tool, self.request.alias.as_deref());
+        self.state = State::Before(Chain::new(hooks, self.request.arguments.clone()));
+        self.go_on(spec, out);
+    }
+
+    /// Takes a fact whose effect belongs to this call.
+    pub(crate) fn handle(
+        &mut self,
+        spec: &JobSpec,
+        matching: &mut Matching,
+        at_ms: u64,
+        fact: &Fact,
+        out: &mut Vec<Command>,
+    ) -> Result<(), Mismatch> {
+        match (&mut self.state, fact) {
+            (State::Before(chain) | State::After { chain, .. }, Fact::HookAnswered { outcome, .. }) => {
+                let Step::Ask(position) = chain.step() else { return Err(Mismatch::unexpected(fact)) };
+                chain.answered(&spec.hooks.hooks[position], outcome);
+                self.go_on(spec, out);
+            }
+            (State::BeforePerson { opened_ms, .. }, Fact::Begun { .. }) => *opened_ms = Some(at_ms),
+            (_, Fact::Begun { .. }) => {}
+            (State::BeforePerson { chain, approval, opened_ms }, Fact::ApprovalDecided { .. }) => {
+                match question::decided(approval, fact)? {
+                    None => {
+                        let grant = Grant {
+                            approval: approval.id.clone(),
+                            digest: approval.digest.clone(),
+                            expires_ms: opened_ms.unwrap_or(0).saturating_add(approval.expires_after_ms),
+                            schema_sha256: approval.schema_sha256.clone(),
+                        };
+                        let arguments = chain.value().clone();
+                        self.call(arguments, Some(grant), out);
+                    }
+                    Some(denial) => self.denied_before(&denial),
+                }
+            }
+            (State::BeforePerson { approval, .. }, Fact::ApprovalExpired { .. }) => {
+                let denial = approval.denial(None);
+                self.denied_before(&denial);
+            }
+            (State::AfterPerson { chain, made, approval }, Fact::ApprovalDecided { .. }) => {
+                match question::decided(approval, fact)? {
+                    None => self.state = State::Done(given(chain, made)),
+                    Some(denial) => self.denied_after(&denial),
+                }
+            }
+            (State::AfterPerson { approval, .. }, Fact::ApprovalExpired { .. }) => {
+                let denial = approval.denial(None);
+                self.denied_after(&denial);
+            }
+            (State::Calling { arguments }, Fact::ToolReturned { outcome, .. }) => {
+                let arguments = arguments.clone();
+                self.returned(arguments, outcome, spec, matching, out);
+            }
+            _ => return Err(Mismatch::unexpected(fact)),
+        }
+        Ok(())
+    }
+
+    /// Takes the chain's next step.
+    fn go_on(&mut self, spec: &JobSpec, out: &mut Vec<Command>) {
+        match self.state.clone() {
+            State::Before(chain) => match chain.step() {
+                Step::Ask(hook) => {
+                    out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None))));
+                }
+                Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.call(chain.value().clone(), None, out),
+                Step::Done(Verdict::Deny(denial)) => self.denied_before(&denial),
+                Step::Done(Verdict::Escalate { .. }) => {
+                    let (command, approval) = question::open(spec, Moment::PreToolCall, &chain, Some(self.about(None)));
+                    out.push(command);
+                    self.state = State::BeforePerson { chain, approval, opened_ms: None };
+                }
+            },
+            State::After { chain, made } => match chain.step() {
+                Step::Ask(hook) => {
+                    out.push(question::ask(spec, Moment::PostToolCall, hook, &chain, Some(self.about(Some(&made)))));
+                }
+                Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.state = State::Done(given(&chain, &made)),
+                Step::Done(Verdict::Deny(denial)) => self.denied_after(&denial),
+                Step::Done(Verdict::Escalate { .. }) => {
+                    let (command, approval) =
+                        question::open(spec, Moment::PostToolCall, &chain, Some(self.about(Some(&made))));
+                    out.push(command);
+                    self.state = State::AfterPerson { chain, made, approval };
+                }
+            },
+            State::Queued
+            | State::BeforePerson { .. }
+            | State::Calling { .. }
+            | State::AfterPerson { .. }
+            | State::Done(_) => {}
+        }
+    }
+
+    fn call(&mut self, arguments: Stored, grant: Option<Grant>, out: &mut Vec<Command>) {
+        let Ok(tool) = FunctionName::parse(&self.request.tool) else {
+            self.refuse(&format!("unknown tool: {}", text::escape(&self.request.tool)));
+            return;
+        };
+        out.push(Command::CallTool {
+            effect: format!("{}.call", self.id),
+            call: self.id.clone(),
+            tool,
+            arguments: arguments.clone(),
+            idempotent: self.request.idempotent,
+            grant,
+        });
+        self.state = State::Calling { arguments };
+    }
+
+    fn returned(
+        &mut self,
+        arguments: Stored,
+        outcome: &ToolOutcome,
+        spec: &JobSpec,
+        matching: &mut Matching,
+        out: &mut Vec<Command>,
+    ) {
+        let tool = text::escape(&self.request.tool);
+        let (result, structured, is_error) = match outcome {
+            ToolOutcome::Returned { result, structured, is_error } => (result.clone(), structured.clone(), *is_error),
+            ToolOutcome::Failed { why } => (said(format!("The call to {tool} failed: {why}.")), None, true),
+            ToolOutcome::TimedOut { after_ms } => {
+                let limit = text::duration(*after_ms);
+                (
+                    said(format!(
+                        "The call to {tool} did not end within {limit}. It may have taken effect: check before you call it again."
+                    )),
+                    None,
+                    true,
+                )
+            }
+            ToolOutcome::Unknown { why } => (
+                said(format!(
+                    "It is not known whether the call to {tool} was made: {why}. Check before you call it again."
+                )),
+                None,
+                true,
+            ),
+            ToolOutcome::NotMade { why } => {
+                self.refuse(&format!("The call to {tool} was not made: {why}."));
+                return;
+            }
+        };
+        let hooks = matching.of_call(spec, Moment::PostToolCall, &self.request.tool, self.request.alias.as_deref());
+        let chain = Chain::new(hooks, result);
+        self.state = State::After { chain, made: Made { arguments, structured, is_error } };
+        self.go_on(spec, out);
+    }
+
+    fn denied_before(&mut self, denial: &Denial) {
+        self.state = done_text(denial.before_call(&self.request.tool));
+    }
+
+    fn denied_after(&mut self, denial: &Denial) {
+        self.state = done_text(denial.after_call(&self.request.tool));
+    }
+
+    fn about(&self, made: Option<&Made>) -> question::AboutCall {
+        question::AboutCall {
+            call: self.id.clone(),
+            tool: self.request.tool.clone(),
+            alias: self.request.alias.clone(),
+            schema_sha256: self.request.schema_sha256.clone(),
+            arguments: made.map(|m| m.arguments.clone()),
+            structured: made.and_then(|m| m.structured.clone()),
+            is_error: made.map(|m| m.is_error),
+        }
+    }
+}
+
+/// What the model reads of a result that stands: the structured part where there is nothing else and no hook changed it.
+fn given(chain: &Chain, made: &Made) -> CallEnd {
+    let empty = Stored::inline(Value::Array(vec![]));
+    let content = match &made.structured {
+        Some(structured) if chain.value().same(&empty) && chain.original().same(&empty) => structured.clone(),
+        _ => chain.value().clone(),
+    };
+    CallEnd { content, is_error: made.is_error }
+}
+
+fn said(text: String) -> Stored {
+    Stored::inline(Value::String(text))
+}
+
+fn done_text(text: String) -> State {
+    State::Done(CallEnd { content: said(text), is_error: true })
+}

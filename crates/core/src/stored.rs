@@ -6,12 +6,15 @@
 use crate::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Values whose canonical text is longer than this stand beside the history, by digest (SPEC §8).
 pub const INLINE_LIMIT_BYTES: u64 = 64 * 1024;
 
 /// A value by digest, with the value itself where it is inline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+///
+/// Equality is by digest and length: an inline copy makes no difference.
+#[derive(Debug, Clone, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stored {
     /// SHA-256 of the canonical text, 64 hex digits.
     pub sha256: String,
@@ -19,12 +22,19 @@ pub struct Stored {
     pub bytes: u64,
     /// The value, unless it is longer than [`INLINE_LIMIT_BYTES`] or was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub value: Option<Value>,
+    #[schemars(with = "Option<Value>")]
+    pub value: Option<Arc<Value>>,
+}
+
+impl PartialEq for Stored {
+    fn eq(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256 && self.bytes == other.bytes
+    }
 }
 
 /// `null` is a value too: a key that is present is `Some`, whatever it holds.
-fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(d).map(Some)
+fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Value::deserialize(d).map(|v| Some(Arc::new(v)))
 }
 
 /// A value that is too large to stand in a record; the store keeps `text` under `sha256`.
@@ -39,6 +49,11 @@ pub struct Blob {
 impl Stored {
     /// Wraps a value. The second part is what the store must keep, before any record names it, for a value that is too large.
     pub fn new(value: Value) -> (Self, Option<Blob>) {
+        Self::shared(Arc::new(value))
+    }
+
+    /// As [`Stored::new`], for a value that is kept elsewhere too.
+    pub fn shared(value: Arc<Value>) -> (Self, Option<Blob>) {
         let text = json::canonical(&value);
         let sha256 = json::sha256_hex(text.as_bytes());
         let bytes = text.len() as u64;
@@ -52,7 +67,7 @@ impl Stored {
     /// Wraps a value that is known to be small (a name, a flag). Larger ones are kept inline too: use [`Stored::new`] for foreign values.
     pub fn inline(value: Value) -> Self {
         let text = json::canonical(&value);
-        Self { sha256: json::sha256_hex(text.as_bytes()), bytes: text.len() as u64, value: Some(value) }
+        Self { sha256: json::sha256_hex(text.as_bytes()), bytes: text.len() as u64, value: Some(Arc::new(value)) }
     }
 
     /// Whether both are the same value, inline or not.
@@ -91,6 +106,6 @@ mod tests {
     fn null_is_a_value_and_survives_serde() {
         let stored = Stored::inline(Value::Null);
         let back: Stored = serde_json::from_value(serde_json::to_value(&stored).unwrap()).unwrap();
-        assert_eq!(back.value, Some(Value::Null));
+        assert_eq!(back.value.as_deref(), Some(&Value::Null));
     }
 }

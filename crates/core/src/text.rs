@@ -46,9 +46,8 @@ pub fn reason(raw: Option<&str>, max_chars: u32) -> String {
     let trimmed = raw.unwrap_or("").trim();
     let mut text: String = trimmed.chars().take(max_chars as usize + 1).collect();
     let cut = text.chars().count() > max_chars as usize;
-    if cut {
-        text.pop();
-    } else if text.ends_with('.') {
+    // One character too many where it was cut, one trailing full stop where it was not.
+    if cut || text.ends_with('.') {
         text.pop();
     }
     let text = escape(&text);

@@ -4,7 +4,7 @@ use hookwright_core::FunctionName;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{broadcast, oneshot};
 
 /// The tenant's tools.
 #[async_trait::async_trait]
@@ -24,6 +24,11 @@ pub trait Tools: Send + Sync {
     /// All tools, in the tenant's order.
     fn status(&self) -> Vec<ToolStatus>;
 
+    /// Each change of a tool's state from now on, where the implementation can tell.
+    fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
+        None
+    }
+
     /// Ends all servers and everything they spawned; returns when they are gone.
     async fn shutdown(&self);
 }
@@ -31,8 +36,13 @@ pub trait Tools: Send + Sync {
 /// What became of a call.
 #[derive(Debug)]
 pub enum CallOutcome {
-    /// The server answered: the `result` member of the response, raw and complete.
-    Answered(Value),
+    /// The server answered.
+    Answered {
+        /// The `result` member of the response, raw and complete.
+        result: Value,
+        /// Whether a key stands in one of its objects twice (the last one is in `result`): then it is no valid decision (SPEC §4).
+        duplicate_key: bool,
+    },
     /// The server answered with a JSON-RPC error.
     RpcError {
         /// Its code.

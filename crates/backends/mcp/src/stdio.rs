@@ -1,0 +1,14 @@
+//! A server as a child process that speaks on its standard streams.
+//!
+//! Invariant: the child leads a process group of its own, and the whole group gets SIGKILL once the child is gone or given up.
+//! Invariant: stdout and stderr are always read, and nothing that the child does not read is waited for.
+
+mod group;
+
+mod pipe;
+mod process;
+mod reader;
+mod stderr;
+
+pub(crate) use group::Group;
+pub(crate) use process::{Child, StdioLink};

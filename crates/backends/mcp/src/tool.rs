@@ -1,0 +1,242 @@
+//! One tool: its server is started, watched, started again, given up; and called.
+//!
+//! Invariant: calls never wait for a start. What a tool's server does changes this tool's state and no other's.
+
+mod supervise;
+
+use crate::config::HostConfig;
+use crate::handshake::Session;
+use crate::link::{Ask, Link, Reply};
+use crate::listing;
+use crate::said::shown;
+use crate::spec::ToolSpec;
+use crate::stdio::Group;
+use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{broadcast, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// A connection and what was agreed upon it.
+pub(crate) struct Connection {
+    pub(crate) link: Link,
+    pub(crate) session: Session,
+}
+
+/// How the tool stands.
+#[derive(Clone)]
+struct Phase {
+    state: ToolState,
+    connection: Option<Arc<Connection>>,
+    starts: u32,
+    /// Starts that failed.
+    failed_starts: u32,
+    last_error: Option<String>,
+}
+
+/// A tool of a host.
+pub(crate) struct Tool {
+    spec: ToolSpec,
+    config: Arc<HostConfig>,
+    phase: watch::Sender<Phase>,
+    changes: broadcast::Sender<ToolStatus>,
+    listed: tokio::sync::Mutex<Option<Listed>>,
+    stop: CancellationToken,
+    /// The supervision is over, and the server gone.
+    gone: CancellationToken,
+    /// The child that runs now, or ran last.
+    child: Mutex<Option<Running>>,
+}
+
+/// A child, as it must be known where its link is not at hand.
+struct Running {
+    group: Weak<Group>,
+    ended: CancellationToken,
+}
+
+/// A list of functions, and when it was read.
+struct Listed {
+    connection: Weak<Connection>,
+    changes: u64,
+    functions: Vec<ListedFunction>,
+}
+
+#[derive(Serialize)]
+struct CallParams<'a> {
+    name: &'a str,
+    arguments: &'a Map<String, Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Value>,
+}
+
+impl Tool {
+    pub(crate) fn new(spec: ToolSpec, config: Arc<HostConfig>, changes: broadcast::Sender<ToolStatus>) -> Arc<Self> {
+        let phase = Phase { state: ToolState::Starting, connection: None, starts: 0, failed_starts: 0, last_error: None };
+        Arc::new(Self {
+            spec,
+            config,
+            phase: watch::Sender::new(phase),
+            changes,
+            listed: tokio::sync::Mutex::default(),
+            stop: CancellationToken::new(),
+            gone: CancellationToken::new(),
+            child: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.spec.id
+    }
+
+    pub(crate) fn status(&self) -> ToolStatus {
+        self.status_of(&self.phase.borrow())
+    }
+
+    fn status_of(&self, phase: &Phase) -> ToolStatus {
+        let session = phase.connection.as_ref().map(|c| &c.session);
+        ToolStatus {
+            tool: self.spec.id.clone(),
+            state: phase.state,
+            starts: phase.starts,
+            last_error: phase.last_error.clone(),
+            server: session.and_then(|s| s.server.clone()),
+            protocol: session.map(|s| s.revision.clone()),
+        }
+    }
+
+    /// The connection, where there is one.
+    pub(crate) fn connection(&self) -> Option<Arc<Connection>> {
+        self.phase.borrow().connection.clone()
+    }
+
+    fn down(&self, phase: &Phase) -> String {
+        let why = phase.last_error.as_deref().map_or(String::new(), |why| format!(": {why}"));
+        match phase.state {
+            ToolState::Ready => "its server is connected".to_owned(),
+            ToolState::Starting => "its server is still being started".to_owned(),
+            ToolState::Restarting => format!("its server is down and will be started again{why}"),
+            ToolState::Failed => format!("its server is down{why}"),
+        }
+    }
+
+    /// Waits until the server is connected, or the start that goes on or comes next has failed.
+    pub(crate) async fn ready(&self) -> Result<Arc<Connection>, ToolDown> {
+        let mut phase = self.phase.subscribe();
+        let failed_before = phase.borrow_and_update().failed_starts;
+        let known = |p: &Phase| p.connection.is_some() || p.state == ToolState::Failed || p.failed_starts > failed_before;
+        // A pause may come before the start; the start has its own limit.
+        let limit = self.spec.start_timeout.saturating_add(Duration::from_millis(500));
+        let down = |why: String| ToolDown { why };
+        match timeout(limit, phase.wait_for(known)).await {
+            Ok(Ok(phase)) => phase.connection.clone().ok_or_else(|| down(self.down(&phase))),
+            Ok(Err(_)) | Err(_) => Err(down(self.down(&self.phase.borrow()))),
+        }
+    }
+
+    /// What the server lists. The list is read anew unless the server is one that tells of changes, and told of none.
+    pub(crate) async fn functions(&self) -> Result<Vec<ListedFunction>, ToolDown> {
+        let connection = self.ready().await?;
+        // Held while the list is read, so that several who ask share one reading.
+        let mut listed = self.listed.lock().await;
+        let changes = if connection.session.tells_changes { connection.link.changes() } else { None };
+        if let (Some(listed), Some(changes)) = (listed.as_ref(), changes)
+            && listed.changes == changes
+            && listed.connection.ptr_eq(&Arc::downgrade(&connection))
+        {
+            return Ok(listed.functions.clone());
+        }
+        let meta = connection.session.meta.as_ref();
+        let functions = listing::list(&connection.link, meta, self.spec.start_timeout, self.id(), &self.spec.secrets)
+            .await
+            .map_err(|why| ToolDown { why })?;
+        if let Link::Http(http) = &connection.link {
+            http.learn(&functions);
+        }
+        *listed = changes.map(|changes| Listed { connection: Arc::downgrade(&connection), changes, functions: functions.clone() });
+        Ok(functions)
+    }
+
+    /// Calls a function.
+    pub(crate) async fn call(&self, function: &str, arguments: &Map<String, Value>, limit: Duration) -> CallOutcome {
+        let since = Instant::now();
+        let Some(mut connection) = self.connection() else {
+            return CallOutcome::NotSent { why: self.down(&self.phase.borrow()) };
+        };
+        for attempt in 0..2 {
+            let params = CallParams { name: function, arguments, meta: connection.session.meta.as_ref() };
+            let ask = Ask::new("tools/call", limit.saturating_sub(since.elapsed())).of(function, arguments);
+            let reply = connection.link.request(ask, &params).await;
+            // The request was not handled: it may be made once more, on a new session and within its time.
+            if attempt == 0 && matches!(reply, Reply::SessionGone) {
+                match timeout(limit.saturating_sub(since.elapsed()), self.after(&connection)).await {
+                    Ok(Some(next)) => {
+                        connection = next;
+                        continue;
+                    }
+                    Ok(None) | Err(_) => {}
+                }
+            }
+            return self.outcome(reply);
+        }
+        CallOutcome::NotSent { why: "its session ended twice".to_owned() }
+    }
+
+    /// The connection that follows one which is closed.
+    async fn after(&self, gone: &Arc<Connection>) -> Option<Arc<Connection>> {
+        gone.link.closed().cancelled().await;
+        let next = |p: &Phase| p.state == ToolState::Failed || p.connection.as_ref().is_some_and(|c| !Arc::ptr_eq(c, gone));
+        self.phase.subscribe().wait_for(next).await.ok()?.connection.clone()
+    }
+
+    fn outcome(&self, reply: Reply) -> CallOutcome {
+        match reply {
+            // We told the server that we can't be asked: an answer that asks is none.
+            Reply::Result { value, .. } if value["resultType"] == "input_required" => {
+                CallOutcome::RpcError { code: -32_603, message: "the server asks for input, which is not offered to it".to_owned() }
+            }
+            Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
+            Reply::Error { code, message } => CallOutcome::RpcError { code, message },
+            Reply::TimedOut { late } => CallOutcome::TimedOut { late },
+            Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
+            Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
+            // These are said before a request is looked at; others may come from a proxy after it was handled.
+            Reply::Refused { status: 300..=399 | 401 | 403 | 404 | 405 | 413 | 415 | 429, why } => CallOutcome::NotSent { why },
+            Reply::Refused { why, .. } => CallOutcome::Lost { why },
+            Reply::SessionGone => CallOutcome::NotSent { why: "its session ended, and no new one could be opened in time".to_owned() },
+        }
+    }
+
+    /// Changes the phase, and tells it where the status changed.
+    fn set(&self, change: impl FnOnce(&mut Phase)) {
+        self.phase.send_modify(|phase| {
+            let before = self.status_of(phase);
+            change(phase);
+            let after = self.status_of(phase);
+            if before != after {
+                // Nobody may be listening.
+                let _ = self.changes.send(after);
+            }
+        });
+    }
+
+    /// Ends the server and its supervision. Returns when it is gone.
+    pub(crate) async fn shutdown(&self) {
+        self.stop.cancel();
+        self.gone.cancelled().await;
+    }
+
+    /// Ends the server at once, without waiting.
+    pub(crate) fn kill(&self) {
+        self.stop.cancel();
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = child.as_ref().and_then(|child| child.group.upgrade()) {
+            group.end();
+        }
+    }
+}
+
+/// Characters of a reason that is made of what a server said.
+const WHY_CHARS: usize = 4_000;

@@ -1,0 +1,328 @@
+//! The command line, as clap reads it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Asks hooks, ordinary MCP functions, before an AI agent acts.
+#[derive(Debug, Parser)]
+#[command(name = "hookwright", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 completed, 1 failed, 2 usage, manifest or configuration, 3 denied by a hook,\n\
+4 waiting for a person, 130 cancelled. Start with `hookwright demo`.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of all commands.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Node configuration; naming it trusts it. Default: ./hookwright.yaml, if it was trusted
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Tenant of the configuration. Default: its first
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+    /// SQLite file of jobs and approvals. Default: the configuration's, else .hookwright/hookwright.db
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+    /// Colors: auto obeys NO_COLOR and whether a terminal reads
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorWhen,
+    /// What is logged to stderr, e.g. info, debug, or hookwright::tool=info (what servers write to their stderr)
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// One JSON object on stdout
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// Ask at the prompt
+    Ask,
+    /// Wait until somebody decides elsewhere
+    Wait,
+    /// Say yes to everything
+    Yes,
+    /// Say no to everything
+    No,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one job to its end
+    Run(RunArgs),
+    /// Check plugins: manifests, what they mean together, and their running servers
+    Check(CheckArgs),
+    /// Put one event through its chain of hooks and print the verdict; makes no call
+    Ask(AskArgs),
+    /// List jobs, look into them, cancel them, go on with them
+    #[command(subcommand)]
+    Jobs(JobsCommand),
+    /// Rebuild a job from its history without calling anything; exit 1 where code and history differ
+    Replay(ReplayArgs),
+    /// What waits for a person, and deciding it
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Check that histories are what was written
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Trust a hookwright.yaml, as it is now with the manifests it names
+    Trust(TrustArgs),
+    /// Make something new
+    #[command(subcommand)]
+    New(NewCommand),
+    /// A real job on a throw-away git repository, without keys or network
+    Demo(DemoArgs),
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The MCP servers of the demo, on stdin and stdout
+    #[command(hide = true)]
+    DemoServer(DemoServerArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it
+    #[arg(long = "plugin", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// The agent. Default: the only one
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// The input; `-` reads stdin. JSON where the agent declares a schema
+    #[arg(long, value_name = "TEXT|-")]
+    pub(crate) input: Option<String>,
+    /// Who decides what hooks escalate. Default: ask on a terminal, else wait
+    #[arg(long, value_name = "HOW")]
+    pub(crate) approve: Option<Approve>,
+    /// End with exit code 4 where only a person is awaited; `jobs resume` goes on
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Your name in the history. Default: the OS user's, which counts as verified
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Folders of plugins, in install order. Default: those of the configuration
+    #[arg(value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// Folder of a plugin; may be repeated, in install order
+    #[arg(long = "plugin", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// File with one event as JSON; `-` reads stdin
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) event: String,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobsCommand {
+    /// Jobs, newest first
+    List {
+        /// Only those that are not over
+        #[arg(long)]
+        unfinished: bool,
+        /// At most so many
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: u32,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// One job: how it stands and how it went
+    Show {
+        /// Its id, or the beginning of it
+        job: String,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// All records of a job
+    History {
+        /// Its id, or the beginning of it
+        job: String,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// Cancel a job, wherever it runs
+    Cancel {
+        /// Its id, or the beginning of it
+        job: String,
+        /// Your name in the history
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Go on with a job that no process runs
+    Resume(ResumeArgs),
+    /// Delete a finished job's values; its history keeps their digests and still verifies
+    Forget {
+        /// Its id, or the beginning of it
+        job: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// Its id, or the beginning of it
+    #[arg(required_unless_present = "all")]
+    pub(crate) job: Option<String>,
+    /// All unfinished jobs, one after the other
+    #[arg(long, conflicts_with = "job")]
+    pub(crate) all: bool,
+    /// Who decides what hooks escalate. Default: ask on a terminal, else wait
+    #[arg(long, value_name = "HOW")]
+    pub(crate) approve: Option<Approve>,
+    /// End with exit code 4 where only a person is awaited
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Your name in the history
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The job's id, or the beginning of it
+    pub(crate) job: String,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// What waits for a person, newest first
+    List {
+        /// Decided ones too
+        #[arg(long)]
+        all: bool,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// One approval, with all that the yes is bound to
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// Say yes
+    Approve(DecideArgs),
+    /// Say no
+    Deny(DecideArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DecideArgs {
+    /// The approval's id, or the beginning of it
+    pub(crate) id: String,
+    /// What you want to add
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    /// Your name in the history, as a claim. Default: the OS user's, which counts as verified
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Find a change or a gap in the history of one job or all
+    Verify {
+        /// The job's id, or the beginning of it. Default: all jobs
+        job: Option<String>,
+        /// A head kept elsewhere (`audit head`): finds a cut-off tail or a rewritten whole
+        #[arg(long, value_name = "FILE")]
+        head: Option<PathBuf>,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// Print the heads of histories as JSON, to be kept elsewhere
+    Head {
+        /// The job's id, or the beginning of it. Default: all jobs
+        job: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The configuration. Default: ./hookwright.yaml
+    pub(crate) file: Option<PathBuf>,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) remove: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum NewCommand {
+    /// A plugin with one hook that passes `check` at once
+    Plugin {
+        /// Its id, and the name of its folder
+        name: String,
+        /// What it is written in
+        #[arg(long, value_name = "LANGUAGE", default_value = "python")]
+        lang: Language,
+        /// Where its folder is made. Default: here
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    Python,
+    Typescript,
+    Rust,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Who decides about the push. Default: you, at the prompt; yes where there is no terminal
+    #[arg(long, value_name = "HOW")]
+    pub(crate) approve: Option<Approve>,
+    /// Where the throw-away repository and the history are made. Default: .hookwright/demo
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Your name in the history
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoServerArgs {
+    /// git or guard
+    pub(crate) server: String,
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<String>,
+}

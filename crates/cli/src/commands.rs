@@ -1,0 +1,12 @@
+//! One file for each command.
+
+pub(crate) mod approvals;
+pub(crate) mod ask;
+pub(crate) mod audit;
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod jobs;
+pub(crate) mod new;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod trust;

@@ -1,0 +1,184 @@
+//! `hookwright ask`: one event through its chain. Makes no call, opens no approval.
+
+use crate::args::{AskArgs, Output};
+use crate::exit::{self, CliError, CliResult};
+use crate::settings::Settings;
+use crate::setup::{self, Tenant};
+use crate::terminal::{data, json, note};
+use hookwright_core::event::{EventBody, EventHead, Moment, check_value};
+use hookwright_core::hooks::HookSet;
+use hookwright_core::json::parse_strict;
+use hookwright_core::text::{escape, escape_block};
+use hookwright_runtime::ports::tools::Tools;
+use hookwright_runtime::probe::{ProbeEvent, ProbeReport, probe};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+/// Bytes of an event's file that are read at most: an event over 1 MiB is not sent anyway.
+const EVENT_BYTES: u64 = 16 * 1024 * 1024;
+
+pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
+    let text = read_event(&args.event)?;
+    let event = parse(&text)?;
+    let tenant = setup::tenant(&mut settings, &args.plugins)?;
+    settings.terminal.diagnostics(&tenant.warnings);
+    let (mut head, body) = event;
+    if head.agent.is_empty() {
+        head.agent = tenant.agent(None).map_or_else(|_| "ask".to_owned(), |(_, a)| a.id.clone());
+    }
+    head.tenant = tenant.config.id.clone();
+    let hooks = tenant.hooks(&head.agent);
+    let needed = needed(&hooks, &head);
+    let host = tenant.start_only(&settings.env, &|tool| needed.iter().any(|n| n == tool));
+    let progress = crate::progress::waiting(settings.terminal, "asking".into());
+    let work = async {
+        let schema = schema(&tenant, &head, &*host).await;
+        probe(&*host, &hooks, ProbeEvent { head, body, schema }, &tenant.config.limits).await
+    };
+    let report = tokio::select! {
+        report = work => report,
+        _ = tokio::signal::ctrl_c() => {
+            host.shutdown().await;
+            return Ok(exit::CANCELLED);
+        }
+    };
+    drop(progress);
+    match args.output {
+        Output::Json => json(&report),
+        Output::Text => data(&text_of(&report)),
+    }
+    host.shutdown().await;
+    Ok(exit::OK)
+}
+
+fn read_event(from: &str) -> CliResult<String> {
+    let mut text = String::new();
+    let what = if from == "-" { "standard input".to_owned() } else { escape(from) };
+    let failed = |e: std::io::Error| CliError::usage(format!("the event in {what} can't be read: {e}"));
+    if from == "-" {
+        std::io::stdin().lock().take(EVENT_BYTES).read_to_string(&mut text).map_err(failed)?;
+    } else {
+        std::fs::File::open(from).and_then(|f| f.take(EVENT_BYTES).read_to_string(&mut text)).map_err(failed)?;
+    }
+    Ok(text)
+}
+
+/// Reads an event as hooks get it. `job`, `agent`, `tenant`, `node` and `call` may be left out; keys that begin with `_` are labels.
+fn parse(text: &str) -> CliResult<(EventHead, EventBody)> {
+    let wrong = |why: String| {
+        CliError::usage(format!("this is no event: {why}"))
+            .hint(r#"e.g. {"event":"pre_tool_call","tool":"github.push","arguments":{"branch":"main"}}"#)
+    };
+    let value = parse_strict(text).map_err(|e| wrong(escape(&e.to_string())))?;
+    let Value::Object(mut map) = value else { return Err(wrong("it is not a JSON object".into())) };
+    // Hooks get the event under the key `event` of their arguments: that form is taken too.
+    if let (1, Some(Value::Object(inner))) = (map.len(), map.get("event")) {
+        map = inner.clone();
+    }
+    let mut take_text = |map: &mut Map<String, Value>, key: &str| match map.shift_remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(s)) => Ok(Some(s)),
+        Some(_) => Err(wrong(format!("`{key}` is not a string"))),
+    };
+    let name = take_text(&mut map, "event")?.ok_or_else(|| wrong("`event` is missing".into()))?;
+    let moment = Moment::from_name(&name).ok_or_else(|| {
+        let names: Vec<&str> = Moment::ALL.iter().map(|m| m.name()).collect();
+        wrong(format!("`event` is {:?}; there are {}", escape(&name), names.join(", ")))
+    })?;
+    let head = EventHead {
+        event: moment,
+        job: take_text(&mut map, "job")?.unwrap_or_else(|| "ask".into()),
+        agent: take_text(&mut map, "agent")?.unwrap_or_default(),
+        tenant: take_text(&mut map, "tenant")?.unwrap_or_default(),
+        node: take_text(&mut map, "node")?.unwrap_or_else(|| "ask".into()),
+        parent_job: take_text(&mut map, "parent_job")?,
+        call: take_text(&mut map, "call")?.or_else(|| moment.is_call().then(|| "ask".into())),
+        tool: take_text(&mut map, "tool")?,
+        alias: take_text(&mut map, "alias")?,
+    };
+    if moment.is_call() != head.tool.is_some() {
+        return Err(wrong(if moment.is_call() { "`tool` is missing".into() } else { format!("`tool` does not belong to {name}") }));
+    }
+    let key = moment.key();
+    let mut take = |key: &str| map.shift_remove(key).ok_or_else(|| wrong(format!("`{key}` is missing")));
+    let value = take(key)?;
+    let body = match moment {
+        Moment::JobStart => EventBody::JobStart(value),
+        Moment::PreToolCall => EventBody::PreToolCall(value),
+        Moment::JobEnd => EventBody::JobEnd(value),
+        Moment::PostToolCall => {
+            let arguments = take("arguments")?;
+            let error = match map.shift_remove("error") {
+                None => false,
+                Some(Value::Bool(b)) => b,
+                Some(_) => return Err(wrong("`error` is not true or false".into())),
+            };
+            EventBody::PostToolCall { arguments, result: value, structured: map.shift_remove("structured"), error }
+        }
+    };
+    match &body {
+        EventBody::PreToolCall(v) => check_value(moment, v, None).map_err(|e| wrong(e.to_string()))?,
+        EventBody::PostToolCall { arguments, result, .. } => {
+            check_value(Moment::PreToolCall, arguments, None).map_err(|e| wrong(e.to_string()))?;
+            check_value(moment, result, None).map_err(|e| wrong(e.to_string()))?;
+        }
+        EventBody::JobStart(_) | EventBody::JobEnd(_) => {}
+    }
+    if let Some(unknown) = map.keys().find(|k| !k.starts_with('_')) {
+        return Err(wrong(format!("the key {:?} does not belong to {name}", escape(unknown))));
+    }
+    Ok((head, body))
+}
+
+/// The tools whose servers the chain needs.
+fn needed(hooks: &HookSet, head: &EventHead) -> Vec<String> {
+    let names: Vec<&str> = head.tool.iter().chain(&head.alias).map(String::as_str).collect();
+    let matching = hooks.matching(head.event, &head.agent, &names);
+    let mut tools: Vec<String> = matching.into_iter().map(|i| hooks.hooks[i].call.tool().to_owned()).collect();
+    if head.event == Moment::PreToolCall
+        && let Some((tool, _)) = head.tool.as_deref().and_then(|t| t.split_once('.'))
+        && !tools.is_empty()
+    {
+        tools.push(tool.to_owned());
+    }
+    tools
+}
+
+/// What a new value must fit.
+async fn schema(tenant: &Tenant, head: &EventHead, tools: &dyn Tools) -> Option<Value> {
+    let agent = || tenant.agent(Some(&head.agent)).ok().map(|(_, a)| a);
+    match head.event {
+        Moment::JobStart => agent().and_then(|a| a.input_schema.clone()),
+        Moment::JobEnd => agent().and_then(|a| a.output_schema.clone()),
+        Moment::PostToolCall => None,
+        Moment::PreToolCall => {
+            let (tool, function) = head.tool.as_deref()?.split_once('.')?;
+            match tools.functions(tool).await {
+                Ok(listed) => listed.into_iter().find(|f| f.name == function).map(|f| f.input_schema),
+                Err(_) => None,
+            }
+        }
+    }
+}
+
+fn text_of(report: &ProbeReport) -> String {
+    let mut out = format!("verdict  {}\n", report.verdict);
+    if let Some(says) = &report.says {
+        let _ = writeln!(out, "says     {}", escape_block(says));
+    } else {
+        let value = serde_json::to_string(&report.value).unwrap_or_default();
+        let _ = writeln!(out, "value    {}", escape(&hookwright_core::text::elide_middle(&value, 4_000)));
+    }
+    if report.answers.is_empty() {
+        note("no hook matches this event");
+    }
+    for answer in &report.answers {
+        let changed = if answer.changed { "  changed the value" } else { "" };
+        let _ = writeln!(out, "  {:<24} {:<9} {:>8.1} ms{changed}", escape(&answer.hook), answer.decision, answer.ms);
+        for line in answer.failed.iter().chain(&answer.reason) {
+            let _ = writeln!(out, "    {}", escape(line));
+        }
+    }
+    out.trim_end().to_owned()
+}

@@ -1,0 +1,129 @@
+//! `hookwright audit`: histories against their hash chains, and heads to keep elsewhere.
+
+use crate::args::{AuditCommand, Output};
+use crate::exit::{self, CliError, CliResult};
+use crate::settings::Settings;
+use crate::store;
+use crate::terminal::{data, json, note};
+use hookwright_core::history::Head;
+use hookwright_core::text::escape;
+use hookwright_runtime::ports::store::Store;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The heads of a store's histories.
+#[derive(Debug, Serialize, Deserialize)]
+struct Heads {
+    heads: Vec<JobHead>,
+}
+
+/// Where one history stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct JobHead {
+    job: String,
+    #[serde(flatten)]
+    head: Head,
+}
+
+/// What `audit verify --output json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    jobs: Vec<JobReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct JobReport {
+    job: String,
+    ok: bool,
+    records: u64,
+    /// What is wrong.
+    fault: Option<String>,
+}
+
+pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
+    let store = store::existing(&mut settings, true)?;
+    match command {
+        AuditCommand::Head { job } => {
+            let mut heads = vec![];
+            for job in jobs(&*store, job.as_deref()).await? {
+                let (head, fault) = verify(&*store, &job, None).await?;
+                if let Some(fault) = fault {
+                    return Err(CliError::failed(format!("job {job}: {fault}")).hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
+                }
+                heads.push(JobHead { job, head });
+            }
+            json(&Heads { heads });
+            Ok(exit::OK)
+        }
+        AuditCommand::Verify { job, head, output } => {
+            let kept = head.as_deref().map(read_heads).transpose()?.unwrap_or_default();
+            let mut reports = vec![];
+            let present = jobs(&*store, job.as_deref()).await?;
+            for id in &present {
+                let expected = kept.iter().find(|h| h.job == *id);
+                let (head, fault) = verify(&*store, id, expected).await?;
+                reports.push(JobReport { job: id.clone(), ok: fault.is_none(), records: head.records, fault });
+            }
+            for gone in kept.iter().filter(|h| job.is_none() && !present.contains(&h.job)) {
+                let fault = Some("the job is gone: its head was kept, its history is not there".to_owned());
+                reports.push(JobReport { job: escape(&gone.job), ok: false, records: 0, fault });
+            }
+            let report = Report { ok: reports.iter().all(|r| r.ok), jobs: reports };
+            print(&report, output);
+            Ok(if report.ok { exit::OK } else { exit::FAILED })
+        }
+    }
+}
+
+fn print(report: &Report, output: Output) {
+    if output == Output::Json {
+        return json(report);
+    }
+    for job in &report.jobs {
+        let state = job.fault.as_deref().map_or_else(|| "intact".to_owned(), |f| format!("BROKEN: {f}"));
+        data(&format!("{}  {:>6} records  {state}", job.job, job.records));
+    }
+    note(if report.ok { "every history is what was written" } else { "at least one history is not what was written" });
+}
+
+async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
+    Ok(match job {
+        Some(job) => vec![store.job(job).await?.job.id],
+        None => store.jobs(false, u32::MAX).await?.into_iter().map(|row| row.job.id).collect(),
+    })
+}
+
+/// Reads a whole history against its chain, and against a head that was kept.
+async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResult<(Head, Option<String>)> {
+    let mut head = Head::default();
+    for text in store.records(job, 0).await? {
+        if let Err(fault) = head.read(&text) {
+            return Ok((head, Some(fault.to_string())));
+        }
+        if let Some(kept) = kept
+            && kept.head.records == head.records
+            && kept.head.hash != head.hash
+        {
+            return Ok((head, Some("the history was rewritten: it differs from the head that was kept".into())));
+        }
+    }
+    if head.records == 0 {
+        return Ok((head, Some("the history is empty".into())));
+    }
+    if let Some(kept) = kept
+        && kept.head.records > head.records
+    {
+        let missing = kept.head.records - head.records;
+        return Ok((head, Some(format!("{missing} records at the end are missing: the head that was kept has more"))));
+    }
+    Ok((head, None))
+}
+
+fn read_heads(file: &Path) -> CliResult<Vec<JobHead>> {
+    let bytes = crate::settings::read_bounded(file, 64 * 1024 * 1024)?;
+    let heads: Heads = serde_json::from_slice(&bytes).map_err(|e| {
+        CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file))).hint("make it with `hookwright audit head > FILE`")
+    })?;
+    Ok(heads.heads)
+}

@@ -1,0 +1,182 @@
+//! `hookwright check`: everything that can be found, running servers included.
+
+use crate::args::{CheckArgs, Output};
+use crate::exit::{self, CliResult};
+use crate::settings::Settings;
+use crate::setup::{self, Tenant};
+use crate::terminal::{json, note};
+use hookwright_core::diagnostic::{Diagnostic, Severity, render_all, summary};
+use hookwright_core::manifest::tenant::{Listed, check_live};
+use hookwright_core::manifest::{McpDecl, Parsed};
+use hookwright_core::text::escape;
+use hookwright_runtime::ports::tools::{ToolStatus, Tools};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What `check --output json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Whether there is no error.
+    ok: bool,
+    errors: usize,
+    warnings: usize,
+    diagnostics: Vec<Diagnostic>,
+    plugins: Vec<PluginReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct PluginReport {
+    id: String,
+    folder: String,
+    tools: Vec<ToolReport>,
+    hooks: Vec<HookReport>,
+    agents: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolReport {
+    id: String,
+    /// `stdio` or `http`.
+    transport: &'static str,
+    /// `ready`, `failed`, …
+    #[serde(flatten)]
+    status: Option<ToolStatus>,
+    /// Bare names of the functions that it lists; none where it can't be asked.
+    functions: Option<Vec<String>>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct HookReport {
+    on: &'static str,
+    call: String,
+    timeout_ms: u64,
+    on_timeout: hookwright_core::manifest::OnTimeout,
+    #[serde(rename = "match")]
+    matches: hookwright_core::manifest::Match,
+    /// It stands in the manifest.
+    declared: bool,
+    /// Its function is there to be asked.
+    loaded: bool,
+}
+
+pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
+    let (tenant, mut found) = setup::load(&mut settings, &args.plugins)?;
+    let mut listed = Listed::new();
+    let mut status = BTreeMap::new();
+    if !found.iter().any(Diagnostic::is_error) {
+        let host = tenant.start(&settings.env);
+        let tools: Vec<&str> =
+            tenant.plugins.iter().flat_map(|p| p.parsed.manifest.tools.iter().map(|t| t.id.as_str())).collect();
+        let progress = crate::progress::waiting(settings.terminal, format!("starting {} servers", tools.len()));
+        let answers = tokio::select! {
+            answers = futures_util::future::join_all(tools.iter().map(|tool| host.functions(tool))) => answers,
+            _ = tokio::signal::ctrl_c() => {
+                host.shutdown().await;
+                return Ok(exit::CANCELLED);
+            }
+        };
+        drop(progress);
+        for (tool, answer) in tools.iter().zip(answers) {
+            let names = answer.map(|fs| fs.into_iter().map(|f| f.name).collect()).map_err(|e| e.why);
+            listed.insert((*tool).to_owned(), names);
+        }
+        status = host.status().into_iter().map(|s| (s.tool.clone(), s)).collect();
+        host.shutdown().await;
+        let all: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
+        found.extend(check_live(&all, &listed));
+    }
+    let count = |severity| found.iter().filter(|d| d.severity == severity).count();
+    let report = Report {
+        ok: count(Severity::Error) == 0,
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warning),
+        plugins: plugins(&tenant, &listed, &status),
+        diagnostics: found,
+    };
+    match args.output {
+        Output::Json => json(&report),
+        Output::Text => {
+            if !report.diagnostics.is_empty() {
+                note(render_all(&report.diagnostics, &settings.terminal.palette()).trim_end());
+            }
+            crate::terminal::data(&text(&report));
+            match summary(&report.diagnostics) {
+                Some(sum) => note(&sum),
+                None => note("no errors, no warnings"),
+            }
+        }
+    }
+    Ok(if report.ok { exit::OK } else { exit::USAGE })
+}
+
+fn plugins(tenant: &Tenant, listed: &Listed, status: &BTreeMap<String, ToolStatus>) -> Vec<PluginReport> {
+    let loaded = |call: &hookwright_core::FunctionName| {
+        listed.get(call.tool()).is_some_and(|l| l.as_ref().is_ok_and(|names| names.iter().any(|n| n == call.function())))
+    };
+    tenant
+        .plugins
+        .iter()
+        .map(|plugin| {
+            let manifest = &plugin.parsed.manifest;
+            PluginReport {
+                id: manifest.id.clone(),
+                folder: plugin.folder.to_string_lossy().into_owned(),
+                tools: manifest
+                    .tools
+                    .iter()
+                    .map(|tool| ToolReport {
+                        id: tool.id.clone(),
+                        transport: match tool.mcp {
+                            McpDecl::Stdio { .. } => "stdio",
+                            McpDecl::Http { .. } => "http",
+                        },
+                        status: status.get(&tool.id).cloned(),
+                        functions: listed.get(&tool.id).and_then(|l| l.clone().ok()),
+                        error: listed.get(&tool.id).and_then(|l| l.clone().err()),
+                    })
+                    .collect(),
+                hooks: manifest
+                    .hooks
+                    .iter()
+                    .map(|hook| HookReport {
+                        on: hook.on.name(),
+                        call: hook.call.to_string(),
+                        timeout_ms: hook.timeout_ms,
+                        on_timeout: hook.on_timeout,
+                        matches: hook.matches.clone(),
+                        declared: true,
+                        loaded: loaded(&hook.call),
+                    })
+                    .collect(),
+                agents: manifest.agents.iter().map(|a| a.id.clone()).collect(),
+            }
+        })
+        .collect()
+}
+
+fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for plugin in &report.plugins {
+        let _ = writeln!(out, "plugin {}", plugin.id);
+        for tool in &plugin.tools {
+            let server = tool.status.as_ref().and_then(|s| s.server.clone()).map_or(String::new(), |s| format!(", {}", escape(&s)));
+            let protocol = tool.status.as_ref().and_then(|s| s.protocol.clone()).map_or(String::new(), |p| format!(", MCP {}", escape(&p)));
+            let state = match (&tool.functions, &tool.error) {
+                (Some(functions), _) => format!("{} function{}{server}{protocol}", functions.len(), if functions.len() == 1 { "" } else { "s" }),
+                (None, Some(_)) => "can't be asked".to_owned(),
+                (None, None) => "not started".to_owned(),
+            };
+            let _ = writeln!(out, "  tool   {:<14} {} {state}", tool.id, tool.transport);
+        }
+        for hook in &plugin.hooks {
+            let state = if hook.loaded { "loaded" } else { "NOT LOADED" };
+            let _ = writeln!(out, "  hook   {:<14} {:<20} {state}", hook.on, escape(&hook.call));
+        }
+        for agent in &plugin.agents {
+            let _ = writeln!(out, "  agent  {agent}");
+        }
+    }
+    out.trim_end().to_owned()
+}

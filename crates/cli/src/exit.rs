@@ -1,0 +1,71 @@
+//! Exit codes, in one place, and the error that carries one. Documented in docs/cli.md: scripts depend on them.
+
+use std::fmt;
+
+/// The job completed, or the command did what it was asked.
+pub(crate) const OK: u8 = 0;
+/// The job failed, a history does not verify or replay, or the store can't be used.
+pub(crate) const FAILED: u8 = 1;
+/// Usage, a manifest or the configuration is wrong; nothing was run.
+pub(crate) const USAGE: u8 = 2;
+/// A hook denied the job or its output (`HookDenied`).
+pub(crate) const DENIED: u8 = 3;
+/// A person is awaited.
+pub(crate) const WAITING: u8 = 4;
+/// The job was cancelled.
+pub(crate) const CANCELLED: u8 = 130;
+/// Stopped by SIGTERM; the job is not over and can be resumed.
+pub(crate) const STOPPED: u8 = 143;
+
+/// An error that ends a command: what happened, what to do next, and the exit code.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+pub(crate) type CliResult<T = u8> = Result<T, CliError>;
+
+impl CliError {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { code: FAILED, message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<hookwright_runtime::ports::store::StoreError> for CliError {
+    fn from(error: hookwright_runtime::ports::store::StoreError) -> Self {
+        use hookwright_runtime::ports::store::StoreError;
+        let hint = match &error {
+            StoreError::NotFound { kind: "job", .. } => Some("`hookwright jobs list` shows the jobs of this store"),
+            StoreError::NotFound { .. } => Some("`hookwright approvals list --all` shows the approvals of this store"),
+            StoreError::Leased { .. } => Some("wait until that process ends, or decide and cancel from here"),
+            StoreError::Ambiguous { .. } | StoreError::LeaseLost { .. } | StoreError::Failed(_) => None,
+        };
+        Self { code: FAILED, message: error.to_string(), hint: hint.map(str::to_owned) }
+    }
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}

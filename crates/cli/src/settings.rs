@@ -1,0 +1,174 @@
+//! From flags, configuration and environment to what a command works with. Flags win.
+
+use crate::args::Global;
+use crate::environment::Environment;
+use crate::exit::{CliError, CliResult};
+use crate::terminal::Terminal;
+use crate::trust;
+use hookwright_core::config::{self, Config, LogFormat, ParsedConfig, TenantConfig};
+use hookwright_core::diagnostic::{Diagnostic, render_all, summary};
+use hookwright_core::json::sha256_hex;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The name of a configuration in the current folder.
+pub(crate) const CONFIG_NAME: &str = "hookwright.yaml";
+
+/// What a command works with.
+pub(crate) struct Settings {
+    pub(crate) env: Environment,
+    pub(crate) terminal: Terminal,
+    pub(crate) cwd: PathBuf,
+    pub(crate) config: Config,
+    /// The configuration's file, if there is one.
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) global: Global,
+}
+
+impl Settings {
+    /// Reads the configuration, if it is named or trusted.
+    pub(crate) fn read(global: &Global, env: Environment, terminal: Terminal) -> CliResult<Self> {
+        let cwd = std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
+        let (config, config_file) = match &global.config {
+            Some(file) => {
+                let file = cwd.join(file);
+                let parsed = read_config(&file, &terminal)?;
+                (parsed.config, Some(file))
+            }
+            None => (Config::default(), None),
+        };
+        Ok(Self { env, terminal, cwd, config, config_file, global: global.clone() })
+    }
+
+    /// Loads ./hookwright.yaml where no configuration was named and nothing else says what to start. It must be trusted.
+    pub(crate) fn adopt_local_config(&mut self) -> CliResult<()> {
+        let file = self.cwd.join(CONFIG_NAME);
+        if self.config_file.is_some() || !file.exists() {
+            return Ok(());
+        }
+        let parsed = read_config(&file, &self.terminal)?;
+        let digest = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, &file));
+        let known = trust::read(&self.env)?;
+        match known.get(&real(&file)) {
+            Some(trusted) if *trusted == digest => {}
+            other => {
+                let what = if other.is_some() {
+                    "has changed since it was trusted (it, or a manifest that it names)"
+                } else {
+                    "was not trusted yet, and it says which programs are started"
+                };
+                return Err(CliError::usage(format!("{CONFIG_NAME} {what}"))
+                    .hint("look at it, then run `hookwright trust`; or name it with --config for one command"));
+            }
+        }
+        self.config = parsed.config;
+        self.config_file = Some(file);
+        Ok(())
+    }
+
+    /// The tenant that was chosen.
+    pub(crate) fn tenant(&self) -> CliResult<TenantConfig> {
+        match &self.global.tenant {
+            None => Ok(self.config.tenants.first().cloned().unwrap_or_default()),
+            Some(id) => self.config.tenants.iter().find(|t| t.id == *id).cloned().ok_or_else(|| {
+                let known: Vec<&str> = self.config.tenants.iter().map(|t| t.id.as_str()).collect();
+                CliError::usage(format!("no tenant {id:?} in the configuration; it has {}", known.join(", ")))
+            }),
+        }
+    }
+
+    /// The folder that relative paths of the configuration are meant from.
+    pub(crate) fn config_folder(&self) -> &Path {
+        self.config_file.as_deref().and_then(Path::parent).unwrap_or(&self.cwd)
+    }
+
+    /// The store's file. A trusted local configuration may name it; an untrusted one is not read for it.
+    pub(crate) fn db(&mut self) -> CliResult<PathBuf> {
+        if let Some(db) = &self.global.db {
+            return Ok(self.cwd.join(db));
+        }
+        self.adopt_local_config()?;
+        Ok(match &self.config.store {
+            Some(store) => self.config_folder().join(store),
+            None => self.cwd.join(".hookwright").join("hookwright.db"),
+        })
+    }
+
+    /// Begins to log, to stderr or the configuration's file.
+    pub(crate) fn start_log(&self) -> CliResult<()> {
+        use tracing_subscriber::EnvFilter;
+        let filter = self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
+        let filter = EnvFilter::try_new(&filter)
+            .map_err(|e| CliError::usage(format!("the log filter {filter:?} can't be read: {e}")).hint("e.g. --log info, or --log hookwright::tool=info"))?;
+        let json = self.config.log.format == LogFormat::Json;
+        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+        match &self.config.log.file {
+            Some(file) => {
+                let path = self.config_folder().join(file);
+                let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+                let file = file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
+                let builder = builder.with_writer(std::sync::Mutex::new(file));
+                if json { builder.json().try_init() } else { builder.try_init() }
+            }
+            None => {
+                let builder = builder.with_writer(std::io::stderr);
+                if json { builder.json().try_init() } else { builder.try_init() }
+            }
+        }
+        .map_err(|e| CliError::failed(format!("the log can't be started: {e}")))
+    }
+}
+
+/// Reads a configuration file, or says all that is wrong with it.
+pub(crate) fn read_config(file: &Path, terminal: &Terminal) -> CliResult<ParsedConfig> {
+    let bytes = read_bounded(file, config::MAX_CONFIG_BYTES)?;
+    let parsed = config::parse_bytes(&bytes, &shown(file)).map_err(|found| faults(&found, terminal))?;
+    terminal.diagnostics(&parsed.warnings);
+    Ok(parsed)
+}
+
+/// The error that ends a command over faults of files.
+pub(crate) fn faults(found: &[Diagnostic], terminal: &Terminal) -> CliError {
+    let palette = terminal.palette();
+    let sum = summary(found).unwrap_or_default();
+    CliError::usage(format!("{}\n{sum}", render_all(found, &palette).trim_end()))
+}
+
+/// A file's bytes, at most a little over `limit`: the parser says what is too large.
+pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
+    use std::io::Read as _;
+    let failed = |e: std::io::Error| {
+        let error = CliError::usage(format!("{} can't be read: {e}", shown(file)));
+        if e.kind() == std::io::ErrorKind::NotFound { error.hint("check the path, relative to the current folder") } else { error }
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Digests of the manifests that a configuration names, by folder; a missing one has none.
+pub(crate) fn manifest_digests(config: &Config, file: &Path) -> BTreeMap<PathBuf, String> {
+    let base = file.parent().unwrap_or(Path::new("."));
+    let folders = config.tenants.iter().flat_map(|t| &t.plugins).map(|p| base.join(p));
+    folders
+        .map(|folder| {
+            let bytes = std::fs::read(folder.join(crate::setup::MANIFEST_NAME)).unwrap_or_default();
+            (folder, sha256_hex(&bytes))
+        })
+        .collect()
+}
+
+/// A path without links, as trust remembers it.
+pub(crate) fn real(file: &Path) -> String {
+    std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()).to_string_lossy().into_owned()
+}
+
+/// A path as people are shown it: from the current folder where it lies below.
+pub(crate) fn shown(path: &Path) -> String {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let short = path.strip_prefix(&cwd).unwrap_or(path);
+    let text = short.to_string_lossy();
+    hookwright_core::text::escape(if text.is_empty() { "." } else { &text })
+}

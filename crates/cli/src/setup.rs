@@ -1,0 +1,207 @@
+//! A tenant made ready: its plugins read and checked, its servers started, an agent chosen.
+
+use crate::environment::Environment;
+use crate::exit::{CliError, CliResult};
+use crate::settings::{Settings, faults, read_bounded, shown};
+use hookwright_core::config::{TenantConfig, check_approvers, check_secrets};
+use hookwright_core::diagnostic::{Diagnostic, nearest};
+use hookwright_core::hooks::HookSet;
+use hookwright_core::job::AgentSpec;
+use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Source, tenant};
+use hookwright_core::stored::{Blob, Stored};
+use hookwright_mcp::{HostConfig, McpHost, ToolSpec};
+use hookwright_runtime::job::ToolTraits;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of a plugin's manifest in its folder.
+pub(crate) const MANIFEST_NAME: &str = "plugin.yaml";
+
+/// A plugin that was read.
+pub(crate) struct Plugin {
+    pub(crate) folder: PathBuf,
+    pub(crate) parsed: Parsed,
+}
+
+/// A tenant with its plugins, in install order.
+pub(crate) struct Tenant {
+    pub(crate) config: TenantConfig,
+    pub(crate) plugins: Vec<Plugin>,
+    /// What is odd about its files.
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+/// Which plugins: those that flags name, else those of the configuration.
+pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Tenant> {
+    match load(settings, flags)? {
+        (tenant, found) if found.iter().any(Diagnostic::is_error) => {
+            drop(tenant);
+            Err(faults(&found, &settings.terminal))
+        }
+        (mut tenant, found) => {
+            tenant.warnings = found;
+            Ok(tenant)
+        }
+    }
+}
+
+/// As [`tenant`], but hands over what was found, errors too; plugins with errors are left out.
+pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Tenant, Vec<Diagnostic>)> {
+    if flags.is_empty() {
+        settings.adopt_local_config()?;
+    }
+    let config = settings.tenant()?;
+    let folders: Vec<PathBuf> = if flags.is_empty() {
+        config.plugins.iter().map(|p| settings.config_folder().join(p)).collect()
+    } else {
+        flags.iter().map(|p| settings.cwd.join(p)).collect()
+    };
+    if folders.is_empty() {
+        return Err(CliError::usage("no plugin was named")
+            .hint("name its folder, e.g. --plugin examples/policy, or write a hookwright.yaml (docs/configuration.md)"));
+    }
+    read_all(config, folders)
+}
+
+/// Reads and checks plugins, in this order.
+pub(crate) fn read_all(config: TenantConfig, folders: Vec<PathBuf>) -> CliResult<(Tenant, Vec<Diagnostic>)> {
+    let (mut plugins, mut found) = (vec![], vec![]);
+    for folder in folders {
+        let folder = std::fs::canonicalize(&folder).map_err(|e| {
+            CliError::usage(format!("the plugin's folder {} can't be used: {e}", shown(&folder)))
+        })?;
+        let file = folder.join(MANIFEST_NAME);
+        let bytes = read_bounded(&file, manifest::MAX_MANIFEST_BYTES).map_err(|e| {
+            if file.exists() { e } else { e.hint("a plugin is a folder with a plugin.yaml; `hookwright new plugin NAME` makes one") }
+        })?;
+        let folder_name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        match manifest::parse_bytes(&bytes, Source { file: &shown(&file), folder_name: &folder_name }) {
+            Ok(parsed) => {
+                found.extend(parsed.warnings.clone());
+                plugins.push(Plugin { folder, parsed });
+            }
+            Err(faults) => found.extend(faults),
+        }
+    }
+    let all: Vec<&Parsed> = plugins.iter().map(|p| &p.parsed).collect();
+    if !found.iter().any(Diagnostic::is_error) {
+        found.extend(tenant::check(&all));
+        found.extend(check_secrets(&all, &config));
+        found.extend(check_approvers(&all, &config));
+    }
+    Ok((Tenant { config, plugins, warnings: vec![] }, found))
+}
+
+impl Tenant {
+    pub(crate) fn manifests(&self) -> Vec<Manifest> {
+        self.plugins.iter().map(|p| p.parsed.manifest.clone()).collect()
+    }
+
+    pub(crate) fn folders(&self) -> Vec<String> {
+        self.plugins.iter().map(|p| p.folder.to_string_lossy().into_owned()).collect()
+    }
+
+    /// Starts all servers, in the background.
+    pub(crate) fn start(&self, env: &Environment) -> Arc<McpHost> {
+        self.start_only(env, &|_| true)
+    }
+
+    /// Starts the servers of some tools; the others are as if they were not declared.
+    pub(crate) fn start_only(&self, env: &Environment, wanted: &dyn Fn(&str) -> bool) -> Arc<McpHost> {
+        let secrets = self.config.secrets.clone();
+        let env = env.clone();
+        let lookup = move |name: &str| {
+            let passed_on = matches!(name, "PATH" | "HOME" | "LANG" | "TMPDIR");
+            if passed_on || secrets.allows(name) { env.get(name) } else { None }
+        };
+        let specs = self
+            .plugins
+            .iter()
+            .flat_map(|p| p.parsed.manifest.tools.iter().map(move |t| (t, &p.folder)))
+            .filter(|(tool, _)| wanted(&tool.id))
+            .map(|(tool, folder)| ToolSpec::from_decl(tool, folder, &lookup))
+            .collect();
+        let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
+        McpHost::start(specs, HostConfig { message_bytes, ..HostConfig::default() })
+    }
+
+    /// What manifests say of tools beside how they are reached.
+    pub(crate) fn traits(&self) -> HashMap<String, ToolTraits> {
+        let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
+        tools
+            .map(|t| {
+                let traits = ToolTraits { idempotent: t.idempotent.clone(), trust_annotations: t.trust_annotations };
+                (t.id.clone(), traits)
+            })
+            .collect()
+    }
+
+    /// The hooks that may concern an agent.
+    pub(crate) fn hooks(&self, agent: &str) -> HookSet {
+        HookSet::for_agent(&self.manifests(), agent, &self.config.groups)
+    }
+
+    /// Functions that any hook names under `call`.
+    pub(crate) fn hook_functions(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .plugins
+            .iter()
+            .flat_map(|p| p.parsed.manifest.hooks.iter().map(|h| h.call.to_string()))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The agent of that id, or the only one.
+    pub(crate) fn agent(&self, id: Option<&str>) -> CliResult<(&Plugin, &AgentDecl)> {
+        let all: Vec<(&Plugin, &AgentDecl)> =
+            self.plugins.iter().flat_map(|p| p.parsed.manifest.agents.iter().map(move |a| (p, a))).collect();
+        let names: Vec<&str> = all.iter().map(|(_, a)| a.id.as_str()).collect();
+        match id {
+            Some(id) => all.iter().find(|(_, a)| a.id == id).copied().ok_or_else(|| {
+                let error = CliError::usage(format!("no agent {:?} in these plugins", hookwright_core::text::escape(id)));
+                match nearest(id, names.iter().copied()) {
+                    Some(near) => error.hint(format!("did you mean {near}?")),
+                    None => error.hint(format!("there are: {}", names.join(", "))),
+                }
+            }),
+            None => match all.as_slice() {
+                [one] => Ok(*one),
+                [] => Err(CliError::usage("these plugins declare no agent").hint("add one under `agents:` (docs/manifest.md)")),
+                _ => Err(CliError::usage("these plugins declare several agents").hint(format!("choose one with --agent: {}", names.join(", ")))),
+            },
+        }
+    }
+
+    /// The folder of a plugin.
+    pub(crate) fn folder_of(&self, plugin: &str) -> Option<&Path> {
+        self.plugins.iter().find(|p| p.parsed.manifest.id == plugin).map(|p| p.folder.as_path())
+    }
+
+    /// An agent as a job's first record holds it.
+    pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> CliResult<AgentSpec> {
+        let AgentRuns::Model(model) = &decl.runs else {
+            return Err(CliError::usage(format!("the agent {} runs in a harness; `run` runs agents with a model", decl.id)));
+        };
+        let mut keep = |value: Value| {
+            let (stored, blob) = Stored::new(value);
+            blobs.extend(blob);
+            stored
+        };
+        Ok(AgentSpec {
+            id: decl.id.clone(),
+            plugin: plugin.parsed.manifest.id.clone(),
+            model: model.clone(),
+            instructions: decl.instructions.clone().map(|t| keep(Value::String(t))),
+            tools: decl.tools.clone(),
+            own_tools: plugin.parsed.manifest.tools.iter().map(|t| t.id.clone()).collect(),
+            input_schema: decl.input_schema.clone().map(&mut keep),
+            output_schema: decl.output_schema.clone().map(&mut keep),
+            max_turns: decl.max_turns.unwrap_or(self.config.limits.max_turns),
+            max_tokens: decl.max_tokens,
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! Runs one job from the command line: makes it (or finds it), starts its servers, tells its story, sees to its approvals.
+
+mod approver;
+mod crash;
+mod door;
+
+pub(crate) use crash::crash_probe;
+
+use crate::args::{Approve, Output};
+use crate::exit::{self, CliError, CliResult};
+use crate::people::Person;
+use crate::settings::Settings;
+use crate::setup::{self, Tenant};
+use crate::store;
+use crate::terminal::note;
+use door::Door;
+use hookwright_core::event;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Fact, JobSpec, LOGIC_VERSION, Outcome};
+use hookwright_core::stored::Stored;
+use hookwright_mcp::McpHost;
+use hookwright_model::Options as ModelOptions;
+use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use hookwright_runtime::ports::model::Model;
+use hookwright_runtime::ports::store::{NewJob, Store};
+use hookwright_runtime::ports::tools::Tools as _;
+use hookwright_sqlite::SqliteStore;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// How a job is run.
+#[derive(Debug, Clone)]
+pub(crate) struct Style {
+    pub(crate) approve: Approve,
+    pub(crate) detach: bool,
+    pub(crate) person: Person,
+    pub(crate) output: Output,
+}
+
+/// A job that is ready to run.
+pub(crate) struct Prepared {
+    tenant: Tenant,
+    store: Arc<SqliteStore>,
+    model: Arc<dyn Model>,
+    spec: JobSpec,
+    which: Which,
+}
+
+/// Makes a job of a tenant's agent.
+pub(crate) fn new_job(settings: &mut Settings, tenant: Tenant, agent: Option<&str>, input: Value) -> CliResult<Prepared> {
+    let (plugin, decl) = tenant.agent(agent)?;
+    event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
+        .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
+    let mut blobs = vec![];
+    let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
+    let model = open_model(settings, &tenant, &agent_spec.model, &agent_spec.plugin)?;
+    let store = store::open(settings)?;
+    let id = |prefix: &str| format!("{prefix}_{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
+    let (job, session) = (id("job"), id("ses"));
+    let (input, blob) = Stored::new(input);
+    blobs.extend(blob);
+    let spec = JobSpec {
+        logic: LOGIC_VERSION,
+        job: job.clone(),
+        tenant: tenant.config.id.clone(),
+        node: store::node_name(),
+        session: session.clone(),
+        parent_jobs: vec![],
+        hooks: tenant.hooks(&agent_spec.id),
+        agent: agent_spec,
+        input,
+        hook_functions: tenant.hook_functions(),
+        limits: tenant.config.limits.clone(),
+    };
+    let row = NewJob {
+        id: job,
+        tenant: tenant.config.id.clone(),
+        agent: spec.agent.id.clone(),
+        session,
+        parent: None,
+        created_ms: SystemClock.now_ms(),
+        origin: json!({
+            "plugins": tenant.folders(),
+            "config": settings.config_file.as_ref().map(|f| crate::settings::real(f)),
+            "tenant": tenant.config.id,
+        }),
+    };
+    let which = Which::New(Box::new(NewRun { job: row, spec: spec.clone(), blobs }));
+    Ok(Prepared { tenant, store, model, spec, which })
+}
+
+/// Finds a job that was begun; its plugins are those that it was begun with.
+pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, job: &str) -> CliResult<Prepared> {
+    let row = store.job(job).await?;
+    let texts = store.records(&row.job.id, 0).await?;
+    let first: Option<Record> = texts.first().and_then(|t| serde_json::from_str(t).ok());
+    let Some(Record { fact: Fact::Started { spec }, .. }) = first else {
+        return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id)).hint("`hookwright audit verify` says what is wrong"));
+    };
+    let origin = &row.job.origin;
+    if settings.config_file.is_none()
+        && let Some(config) = origin["config"].as_str()
+    {
+        settings.global.config = Some(PathBuf::from(config));
+        let file = PathBuf::from(config);
+        settings.config = crate::settings::read_config(&file, &settings.terminal)?.config;
+        settings.config_file = Some(file);
+    }
+    settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
+    let folders: Vec<PathBuf> =
+        origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
+    let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
+    if found.iter().any(hookwright_core::diagnostic::Diagnostic::is_error) {
+        return Err(crate::settings::faults(&found, &settings.terminal));
+    }
+    for plugin in &tenant.plugins {
+        let manifest = &plugin.parsed.manifest;
+        if spec.hooks.manifests.iter().any(|m| m.plugin == manifest.id && m.sha256 != manifest.sha256) {
+            note(&format!("note: the manifest of {} has changed since the job started; its hooks are those of then", manifest.id));
+        }
+    }
+    let model = open_model(settings, &tenant, &spec.agent.model, &spec.agent.plugin)?;
+    let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
+    Ok(Prepared { tenant, store, model, spec: *spec, which })
+}
+
+fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -> CliResult<Arc<dyn Model>> {
+    let env = settings.env.clone();
+    let lookup = move |name: &str| env.get(name);
+    let options = ModelOptions { folder: tenant.folder_of(plugin).map(PathBuf::from), ..ModelOptions::default() };
+    hookwright_model::open(model, &lookup, &options).map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
+}
+
+/// Runs the job; returns the exit code and the job's id.
+pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Style) -> CliResult<(u8, String)> {
+    let Prepared { tenant, store, model, spec, which } = prepared;
+    let job = spec.job.clone();
+    settings.terminal.diagnostics(&tenant.warnings);
+    let host = tenant.start(&settings.env);
+    let (door, asks) = Door::new(settings, &spec, &*model, style.output);
+    let door = Arc::new(door);
+    let cancel = CancellationToken::new();
+    let deps = Deps {
+        store: store.clone(),
+        tools: host.clone(),
+        model: model.clone(),
+        clock: Arc::new(SystemClock),
+        traits: tenant.traits(),
+        checkpoint: crash::checkpoint(&settings.env),
+    };
+    let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
+    let approver = tokio::spawn(approver::run(asks, store.clone(), style.clone(), settings.terminal));
+    let watcher = tokio::spawn(late_faults(host.clone(), spec.clone(), door.clone()));
+    let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
+    approver.abort();
+    watcher.abort();
+    door.finish();
+    host.shutdown().await;
+    let end = match end {
+        Attended::Ended(end) => end,
+        Attended::Stopped => {
+            note(&format!("stopped; the job is not over: hookwright jobs resume {job}"));
+            return Ok((exit::STOPPED, job));
+        }
+        Attended::Hurried => return Ok((exit::CANCELLED, job)),
+    };
+    report(settings, &store, &job, end, &style, model.is_scripted()).await.map(|code| (code, job))
+}
+
+enum Attended {
+    Ended(Result<End, RunError>),
+    Stopped,
+    Hurried,
+}
+
+/// Runs while listening to signals: Ctrl-C cancels the job, a second one leaves at once; SIGTERM stops and leaves the job to be resumed.
+async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &CancellationToken) -> Attended {
+    let mut run = std::pin::pin!(run);
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let mut terminate = std::pin::pin!(terminate);
+    loop {
+        tokio::select! {
+            end = &mut run => return Attended::Ended(end),
+            _ = tokio::signal::ctrl_c() => {
+                if cancel.is_cancelled() {
+                    return Attended::Hurried;
+                }
+                note("\ncancelling the job (Ctrl-C again to leave at once)");
+                cancel.cancel();
+            }
+            _ = &mut terminate => return Attended::Stopped,
+        }
+    }
+}
+
+/// Verifies declared hooks against the running servers, as they come up, and says what can't be asked (SPEC §2).
+async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
+    let mut tools: Vec<&str> = spec.hooks.hooks.iter().map(|h| h.call.tool()).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    let checks = tools.into_iter().map(|tool| async {
+        let listed = host.functions(tool).await;
+        for hook in spec.hooks.hooks.iter().filter(|h| h.call.tool() == tool) {
+            match &listed {
+                Err(down) => door.notice(&format!("hook {} can't be asked: {}", hook.call, down.why)),
+                Ok(functions) if functions.iter().all(|f| f.name != hook.call.function()) => {
+                    door.notice(&format!("hook {} can't be asked: the tool lists no such function", hook.call));
+                }
+                Ok(_) => continue,
+            }
+        }
+    });
+    futures_util::future::join_all(checks).await;
+}
+
+/// Says how it ended, and with which exit code.
+async fn report(
+    settings: &Settings,
+    store: &SqliteStore,
+    job: &str,
+    end: Result<End, RunError>,
+    style: &Style,
+    scripted: bool,
+) -> CliResult {
+    let (outcome, code) = match end {
+        Ok(End::Finished(outcome)) => {
+            let code = match &outcome {
+                Outcome::Completed { .. } => exit::OK,
+                Outcome::Failed { error } if error.kind == "HookDenied" => exit::DENIED,
+                Outcome::Failed { .. } => exit::FAILED,
+                Outcome::Cancelled { .. } => exit::CANCELLED,
+            };
+            (Some(outcome), code)
+        }
+        Ok(End::Detached) => (None, exit::WAITING),
+        Err(error) => {
+            let hint = format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
+            return Err(CliError::failed(error.to_string()).hint(hint));
+        }
+    };
+    crate::story::end::report(settings, store, job, outcome.as_ref(), style.output, scripted).await?;
+    Ok(code)
+}

@@ -1,0 +1,64 @@
+//! A tenant's configuration against the manifests of its plugins.
+
+use super::TenantConfig;
+use crate::diagnostic::{Code, Diagnostic, Severity, nearest, shown};
+use crate::manifest::{McpDecl, Parsed, Secret};
+
+/// Names every variable that a manifest takes by `from:` and the tenant's `secrets` do not allow (SPEC §2).
+///
+/// A tenant that a file declares allows what it lists; without `secrets` that is nothing: whoever installs a plugin decides which of
+/// the node's secrets it sees. The default tenant of a node without declared tenants allows all, since its plugins are named by flags, which are
+/// explicit trust.
+pub fn check_secrets(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for plugin in plugins {
+        for (i, tool) in plugin.manifest.tools.iter().enumerate() {
+            let (section, values) = match &tool.mcp {
+                McpDecl::Stdio { env, .. } => ("env", env),
+                McpDecl::Http { headers, .. } => ("headers", headers),
+            };
+            for (name, value) in values {
+                let Secret::From { from } = value else { continue };
+                if tenant.secrets.allows(from) {
+                    continue;
+                }
+                let message = format!("`from` names `{from}`, which the tenant `{}` does not allow", tenant.id);
+                let hint = format!(
+                    "if its plugins may see it, add it to `secrets:` of the tenant in hookwright.yaml: secrets: [{from}]"
+                );
+                let path = format!("tools/{i}/{section}/{name}");
+                found.push(
+                    plugin.places.diagnostic(Severity::Error, Code::SecretNotAllowed, &path, message).with_hint(hint),
+                );
+            }
+        }
+    }
+    found
+}
+
+/// Warns of names under `approvers` that are nearly a group's or a member's: as people, nobody would answer to them.
+pub fn check_approvers(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let known =
+        || tenant.groups.iter().flat_map(|(group, people)| std::iter::once(group).chain(people)).map(String::as_str);
+    for plugin in plugins {
+        for (i, hook) in plugin.manifest.hooks.iter().enumerate() {
+            for (j, name) in hook.approvers.iter().enumerate() {
+                if known().any(|other| other == name) {
+                    continue;
+                }
+                let Some(near) = nearest(name, known()) else { continue };
+                let message =
+                    format!("`{}` is neither a group of the tenant `{}` nor a member of one", shown(name), tenant.id);
+                let path = format!("hooks/{i}/approvers/{j}");
+                found.push(
+                    plugin
+                        .places
+                        .diagnostic(Severity::Warning, Code::ApproverUnknown, &path, message)
+                        .with_hint(format!("did you mean `{}`?", shown(near))),
+                );
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,137 @@
+//! What a configuration says, with defaults filled in.
+
+use super::Servers;
+use crate::Limits;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The default of `lifecycle.timeout`, in milliseconds (SPEC §9).
+const LIFECYCLE_TIMEOUT_MS: u64 = 2_500;
+/// The default of `lifecycle.max_rejections` (SPEC §9).
+const MAX_REJECTIONS: u32 = 3;
+
+/// A node's configuration.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    /// Its tenants; never empty, with different ids.
+    pub tenants: Vec<TenantConfig>,
+    /// The path of the SQLite file, as it was written. Absent: the caller's default.
+    pub store: Option<String>,
+    /// What runs jobs durably.
+    pub engine: Engine,
+    /// The path of the node's Unix socket, as it was written. Absent: the caller's default.
+    pub socket: Option<String>,
+    /// What is logged, how and where to.
+    pub log: LogConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tenants: vec![TenantConfig::default()],
+            store: None,
+            engine: Engine::default(),
+            socket: None,
+            log: LogConfig::default(),
+        }
+    }
+}
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TenantConfig {
+    /// Its id.
+    pub id: String,
+    /// Folders of its plugins in install order, as they were written.
+    pub plugins: Vec<String>,
+    /// Its lifecycle hooks.
+    pub lifecycle: LifecycleConfig,
+    /// Which variables `from:` may name in its plugins' manifests.
+    pub secrets: Secrets,
+    /// People by group, for `approvers`. No list is empty.
+    pub groups: BTreeMap<String, Vec<String>>,
+    /// Bounds of its jobs.
+    pub limits: Limits,
+}
+
+impl Default for TenantConfig {
+    /// The tenant of a node without a configuration: `default`, without plugins; every variable may be named.
+    fn default() -> Self {
+        Self {
+            id: "default".to_owned(),
+            plugins: Vec::new(),
+            lifecycle: LifecycleConfig::default(),
+            secrets: Secrets::Any,
+            groups: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Which variables of the node's environment `from:` may name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Secrets {
+    /// All. Only where no file declares the tenant: plugins named by flags are trusted explicitly.
+    Any,
+    /// These. A declared tenant without `secrets` has none.
+    Named(Vec<String>),
+}
+
+impl Secrets {
+    /// Whether a variable may be named.
+    pub fn allows(&self, variable: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Named(names) => names.iter().any(|name| name == variable),
+        }
+    }
+}
+
+/// Lifecycle hooks of a tenant (SPEC §9). The variables of the environment, where set, win.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LifecycleConfig {
+    /// Servers whose lifecycle hooks are asked. Default: none.
+    pub servers: Servers,
+    /// Milliseconds that one may take. 1–60,000, default 2,500.
+    pub timeout_ms: u64,
+    /// Rejections of one session that are heeded; 0 disables `_Stop`. Default 3.
+    pub max_rejections: u32,
+}
+
+impl Default for LifecycleConfig {
+    fn default() -> Self {
+        Self { servers: Servers::None, timeout_ms: LIFECYCLE_TIMEOUT_MS, max_rejections: MAX_REJECTIONS }
+    }
+}
+
+/// What runs jobs durably.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// In the node itself, on one SQLite file.
+    #[default]
+    Embedded,
+}
+
+/// The node's log.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LogConfig {
+    /// Levels, e.g. `info`, or `info,hookwright_mcp=debug`. Absent: the caller's default.
+    pub filter: Option<String>,
+    /// The form of its lines.
+    pub format: LogFormat,
+    /// The file that it goes to, as it was written. Absent: standard error.
+    pub file: Option<String>,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}

@@ -1,0 +1,142 @@
+//! What a machine wants done.
+
+use super::spec::Outcome;
+use crate::FunctionName;
+use crate::approval::{Approval, Grant};
+use crate::event::EventHead;
+use crate::stored::Stored;
+use serde::{Deserialize, Serialize};
+
+/// One effect, or the end of the job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Command {
+    /// Ask a hook. Its result is [`super::Fact::HookAnswered`].
+    Ask {
+        /// The effect's id.
+        effect: String,
+        /// Position in the hook set.
+        hook: usize,
+        /// The function to call.
+        call: FunctionName,
+        /// The event without its values.
+        head: EventHead,
+        /// The value under the event's key.
+        value: Stored,
+        /// The call's arguments, after a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Stored>,
+        /// The result's `structuredContent`, after a call, where it has one and no hook changed the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Stored>,
+        /// Whether the call failed, after a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<bool>,
+    },
+    /// Call a function. Its result is [`super::Fact::ToolReturned`].
+    CallTool {
+        /// The effect's id.
+        effect: String,
+        /// The call's id within the job.
+        call: String,
+        /// The function.
+        tool: FunctionName,
+        /// The arguments, as the chain left them.
+        arguments: Stored,
+        /// Whether it may be called again where it is not known whether it was called.
+        idempotent: bool,
+        /// The yes that allows it, where a person was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<Grant>,
+    },
+    /// Ask the model for a turn. Its result is [`super::Fact::ModelAnswered`] or [`super::Fact::ModelFailed`].
+    CallModel {
+        /// The effect's id.
+        effect: String,
+        /// 1-based number of the turn.
+        turn: u32,
+        /// Running digest over the conversation so far, so that a replay notices another conversation.
+        conversation: String,
+    },
+    /// Ask a person. Its result is [`super::Fact::ApprovalDecided`] or [`super::Fact::ApprovalExpired`].
+    OpenApproval {
+        /// The effect's id.
+        effect: String,
+        /// What they are asked.
+        approval: Box<Approval>,
+    },
+    /// Nobody needs to decide this any more.
+    CloseApproval {
+        /// The approval's id.
+        approval: String,
+    },
+    /// The job is over.
+    Finish {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+impl Command {
+    /// The effect's id; none for what has no result.
+    pub fn effect(&self) -> Option<&str> {
+        match self {
+            Self::Ask { effect, .. }
+            | Self::CallTool { effect, .. }
+            | Self::CallModel { effect, .. }
+            | Self::OpenApproval { effect, .. } => Some(effect),
+            Self::CloseApproval { .. } | Self::Finish { .. } => None,
+        }
+    }
+
+    /// The command as it stands in a record: values by digest only, as the facts before it hold them.
+    #[must_use]
+    pub fn digest_only(&self) -> Self {
+        let mut command = self.clone();
+        match &mut command {
+            Self::Ask { value, arguments, structured, .. } => {
+                *value = value.digest_only();
+                for v in [arguments, structured].into_iter().flatten() {
+                    *v = v.digest_only();
+                }
+            }
+            Self::CallTool { arguments, .. } => *arguments = arguments.digest_only(),
+            Self::OpenApproval { approval, .. } => {
+                approval.original = approval.original.digest_only();
+                approval.value = approval.value.digest_only();
+                approval.arguments = approval.arguments.as_ref().map(Stored::digest_only);
+                for change in &mut approval.changes {
+                    change.from = change.from.digest_only();
+                    change.to = change.to.digest_only();
+                }
+            }
+            Self::Finish { outcome: Outcome::Completed { output } } => *output = output.digest_only(),
+            Self::CallModel { .. } | Self::CloseApproval { .. } | Self::Finish { .. } => {}
+        }
+        command
+    }
+}
+
+/// What to do with an effect that was begun and has no recorded end, when a process takes the job up again (SPEC §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// Do it again, under the same id: it has no effect of its own, or the function is idempotent.
+    Again,
+    /// It goes on waiting; nothing was lost.
+    Wait,
+    /// It may have happened: the model is told so.
+    Unknown,
+}
+
+/// Settles an interrupted effect.
+pub fn settle(command: &Command) -> Settlement {
+    match command {
+        Command::CallTool { idempotent: false, .. } => Settlement::Unknown,
+        Command::OpenApproval { .. } => Settlement::Wait,
+        Command::CallTool { idempotent: true, .. }
+        | Command::Ask { .. }
+        | Command::CallModel { .. }
+        | Command::CloseApproval { .. }
+        | Command::Finish { .. } => Settlement::Again,
+    }
+}

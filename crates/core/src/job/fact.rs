@@ -1,0 +1,209 @@
+//! What happened, as a machine is told and as a history records it.
+
+use super::command::Command;
+use super::spec::{JobSpec, Outcome};
+use crate::chain::HookOutcome;
+use crate::message::{StopReason, Usage};
+use crate::stored::Stored;
+use serde::{Deserialize, Serialize};
+
+/// One thing that happened to a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fact {
+    /// A node took the job. Always the first.
+    Started {
+        /// What decides how it goes on.
+        spec: Box<JobSpec>,
+    },
+    /// An effect begins. Durable before the effect.
+    Begun {
+        /// The command, its values by digest.
+        command: Command,
+    },
+    /// A hook answered, or did not.
+    HookAnswered {
+        /// The effect.
+        effect: String,
+        /// What it said.
+        outcome: HookOutcome,
+        /// Milliseconds from the ask to the answer.
+        ms: f64,
+        /// Further keys of the answer; recorded and ignored.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        other: Option<Stored>,
+    },
+    /// A hook answered after its timeout: discarded.
+    HookLate {
+        /// The effect.
+        effect: String,
+        /// Milliseconds from the ask to the answer.
+        after_ms: u64,
+    },
+    /// The model's turn.
+    ModelAnswered {
+        /// The effect.
+        effect: String,
+        /// Its text, a JSON string.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Stored>,
+        /// The calls that it asks for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<RequestedCall>,
+        /// Why it ended.
+        stop: StopReason,
+        /// Tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What the provider wants back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_state: Option<Stored>,
+        /// For an agent with an output schema: the text read as JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Stored>,
+        /// For an agent with an output schema: why the text is not such an output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_fault: Option<String>,
+        /// Milliseconds from the request to the end of the answer.
+        ms: f64,
+    },
+    /// The model gave no turn.
+    ModelFailed {
+        /// The effect.
+        effect: String,
+        /// Which kind of fault.
+        fault: ModelFault,
+        /// For people.
+        message: String,
+    },
+    /// A call ended.
+    ToolReturned {
+        /// The effect.
+        effect: String,
+        /// How.
+        outcome: ToolOutcome,
+        /// Milliseconds from the call to its end.
+        ms: f64,
+    },
+    /// A person decided.
+    ApprovalDecided {
+        /// The effect.
+        effect: String,
+        /// The approval's id.
+        approval: String,
+        /// Yes or no.
+        approve: bool,
+        /// The person's name.
+        by: String,
+        /// Whether the name was verified or only claimed.
+        verified: bool,
+        /// What they added.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// The digest that they were shown.
+        digest: String,
+        /// When they decided, Unix milliseconds.
+        decided_ms: u64,
+    },
+    /// An approval's time ran out.
+    ApprovalExpired {
+        /// The effect.
+        effect: String,
+        /// The approval's id.
+        approval: String,
+    },
+    /// Another process took the job up again. Changes nothing for the machine.
+    Resumed {
+        /// The process, for people.
+        process: String,
+    },
+    /// A tool's server changed its state. Changes nothing for the machine.
+    ToolState {
+        /// The tool's id.
+        tool: String,
+        /// `starting`, `ready`, `restarting` or `failed`.
+        state: String,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// Somebody cancelled the job.
+    Cancelled {
+        /// Who.
+        by: String,
+    },
+    /// The job is over. Always the last that a machine takes.
+    Finished {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// A call that a model asks for, with what the driver found out about the function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RequestedCall {
+    /// The provider's id of the call.
+    pub provider_id: String,
+    /// The function's full name, or what the model made up.
+    pub tool: String,
+    /// Another name of the function that hooks may match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+    /// The arguments as the model wrote them.
+    pub arguments: Stored,
+    /// Why it is refused without asking anybody (`unknown tool: …`, no JSON). No hook is asked and nothing is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Whether the function may be called again where it is not known whether it was called.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// SHA-256 of the function's input schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_sha256: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// The server answered with a result.
+    Returned {
+        /// A string where it is one text block, else the list of content blocks.
+        result: Stored,
+        /// Its `structuredContent`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Stored>,
+        /// Whether the server says that it failed.
+        is_error: bool,
+    },
+    /// The server answered with a protocol error, or in no readable way: the call was made.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// No complete answer in time: the call was made, and may go on.
+    TimedOut {
+        /// The limit.
+        after_ms: u64,
+    },
+    /// It is not known whether the call was made: the process or the server died meanwhile.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+    /// The call was certainly not made.
+    NotMade {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Kinds of faults of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFault {
+    /// The conversation is longer than the model's window.
+    ContextFull,
+    /// Anything else.
+    Failed,
+}

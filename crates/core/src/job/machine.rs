@@ -1,0 +1,517 @@
+//! The machine itself.
+
+use super::command::Command;
+use super::fact::{Fact, ModelFault, RequestedCall};
+use super::spec::{JobError, JobSpec, LOGIC_VERSION, Outcome};
+use crate::approval::Approval;
+use crate::call::Call;
+use crate::chain::{Chain, Step};
+use crate::event::Moment;
+use crate::json;
+use crate::matching::Matching;
+use crate::message::{AssistantCall, Message, StopReason};
+use crate::question;
+use crate::stored::Stored;
+use crate::text;
+use crate::verdict::{Denial, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How often a model is told that its output breaks the agent's schema before the job fails.
+const OUTPUT_CORRECTIONS: u32 = 2;
+
+/// A job as a value: fed facts, it says what to do next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    spec: JobSpec,
+    phase: Phase,
+    turn: u32,
+    messages: Vec<Message>,
+    conversation: String,
+    pending: Vec<Pending>,
+    corrections: u32,
+    #[serde(skip)]
+    matching: Matching,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Phase {
+    Start(Chain),
+    StartPerson {
+        chain: Chain,
+        approval: Box<Approval>,
+    },
+    Model,
+    Calls(Vec<Call>),
+    End(Chain),
+    EndPerson {
+        chain: Chain,
+        approval: Box<Approval>,
+    },
+    /// The outcome stands; its record does not.
+    Finishing(Outcome),
+    Finished(Outcome),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Pending {
+    command: Command,
+    begun: bool,
+}
+
+/// A history that says something else than the machine's logic does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The history was made by logic that this build does not have.
+    #[error("the history was made by version {0} of the job logic; this build knows versions 1 to {LOGIC_VERSION}")]
+    Logic(u32),
+    /// A fact that can't follow here.
+    #[error("unexpected record: {0}")]
+    Unexpected(String),
+    /// An effect was begun that the logic does not want.
+    #[error("effect {effect}: the history did {history}, the logic wants {logic}")]
+    Command {
+        /// The effect.
+        effect: String,
+        /// What the history did, as JSON.
+        history: String,
+        /// What the logic wants, as JSON, or `nothing`.
+        logic: String,
+    },
+    /// The job ended in another way.
+    #[error("the job ended with {history}, the logic wants {logic}")]
+    Outcome {
+        /// What the history says, as JSON.
+        history: String,
+        /// What the logic wants, as JSON, or `to go on`.
+        logic: String,
+    },
+    /// A decision that does not fit its approval: another digest, or somebody who may not decide.
+    #[error("the recorded decision on {approval} does not fit what was asked")]
+    Decision {
+        /// The approval.
+        approval: String,
+    },
+}
+
+impl Mismatch {
+    pub(crate) fn unexpected(fact: &Fact) -> Self {
+        Self::Unexpected(brief(fact))
+    }
+}
+
+fn brief(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string(value).unwrap_or_default();
+    if text.len() > 600 {
+        text = text::elide_middle(&text, 600).replace('\n', " ");
+    }
+    text
+}
+
+impl Machine {
+    /// A machine at its start, and its first commands.
+    pub fn new(spec: JobSpec) -> Result<(Self, Vec<Command>), Mismatch> {
+        if spec.logic == 0 || spec.logic > LOGIC_VERSION {
+            return Err(Mismatch::Logic(spec.logic));
+        }
+        let hooks = spec.hooks.matching(Moment::JobStart, &spec.agent.id, &[]);
+        let chain = Chain::new(hooks, spec.input.clone());
+        let mut machine = Self {
+            spec,
+            phase: Phase::Start(chain),
+            turn: 0,
+            messages: vec![],
+            conversation: json::sha256_hex(b""),
+            pending: vec![],
+            corrections: 0,
+            matching: Matching::default(),
+        };
+        let mut out = vec![];
+        machine.go_on(&mut out);
+        machine.note_pending(&out);
+        Ok((machine, out))
+    }
+
+    /// What the job is made of.
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
+    /// The number of the model turn that is under way, or was last; 0 before the first.
+    pub fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// Takes a fact of a time (Unix milliseconds) and says what to do next.
+    ///
+    /// An `Err` means that the fact can't follow what came before; the machine is then as it was.
+    pub fn handle(&mut self, at_ms: u64, fact: &Fact) -> Result<Vec<Command>, Mismatch> {
+        let mut out = vec![];
+        match fact {
+            Fact::Started { .. } => return Err(Mismatch::unexpected(fact)),
+            Fact::Resumed { .. } | Fact::ToolState { .. } | Fact::HookLate { .. } => return Ok(out),
+            Fact::Begun { command } => return self.begun(at_ms, command, fact).map(|()| out),
+            Fact::Finished { outcome } => {
+                let Phase::Finishing(due) = &self.phase else {
+                    return Err(Mismatch::Outcome { history: brief(outcome), logic: "to go on".into() });
+                };
+                if due != outcome {
+                    return Err(Mismatch::Outcome { history: brief(outcome), logic: brief(due) });
+                }
+                self.phase = Phase::Finished(due.clone());
+                return Ok(out);
+            }
+            Fact::Cancelled { by } => {
+                if matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) {
+                    return Ok(out);
+                }
+                let outcome = Outcome::Cancelled { by: by.clone() };
+                self.finish(outcome, &mut out);
+                return Ok(out);
+            }
+            Fact::HookAnswered { effect, .. }
+            | Fact::ModelAnswered { effect, .. }
+            | Fact::ModelFailed { effect, .. }
+            | Fact::ToolReturned { effect, .. }
+            | Fact::ApprovalDecided { effect, .. }
+            | Fact::ApprovalExpired { effect, .. } => {
+                let Some(position) = self.pending.iter().position(|p| p.command.effect() == Some(effect)) else {
+                    return Err(Mismatch::unexpected(fact));
+                };
+                if !self.pending[position].begun || !fits(&self.pending[position].command, fact) {
+                    return Err(Mismatch::unexpected(fact));
+                }
+                let taken = self.pending.remove(position);
+                if let Err(mismatch) = self.take(at_ms, effect, fact, &mut out) {
+                    // A fact is refused before anything takes it in: only this was changed.
+                    self.pending.insert(position, taken);
+                    return Err(mismatch);
+                }
+            }
+        }
+        self.note_pending(&out);
+        Ok(out)
+    }
+
+    /// What is still to be done or under way, in the order it was commanded; the flag says whether it was begun.
+    pub fn pending(&self) -> impl Iterator<Item = (&Command, bool)> {
+        self.pending.iter().map(|p| (&p.command, p.begun))
+    }
+
+    /// The outcome that stands but is not recorded yet.
+    pub fn due_outcome(&self) -> Option<&Outcome> {
+        if let Phase::Finishing(outcome) = &self.phase { Some(outcome) } else { None }
+    }
+
+    /// How the job ended, once that is recorded.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        if let Phase::Finished(outcome) = &self.phase { Some(outcome) } else { None }
+    }
+
+    /// The approvals that wait, in the order they were asked.
+    pub fn waiting(&self) -> impl Iterator<Item = &Approval> {
+        self.pending.iter().filter_map(|p| match &p.command {
+            Command::OpenApproval { approval, .. } => Some(&**approval),
+            Command::Ask { .. }
+            | Command::CallTool { .. }
+            | Command::CallModel { .. }
+            | Command::CloseApproval { .. }
+            | Command::Finish { .. } => None,
+        })
+    }
+
+    /// Whether nothing goes on until a person decides.
+    pub fn only_waits(&self) -> bool {
+        !self.pending.is_empty() && self.pending.iter().all(|p| matches!(p.command, Command::OpenApproval { .. }))
+    }
+
+    /// The conversation as the next model turn sees it. Values are as the facts gave them: a driver loads those that are by digest.
+    pub fn conversation(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Whether text that may be the output must be held back until the verdict of a `job_end` hook (SPEC §3).
+    pub fn holds_output(&self) -> bool {
+        !self.spec.hooks.matching(Moment::JobEnd, &self.spec.agent.id, &[]).is_empty()
+    }
+
+    fn note_pending(&mut self, out: &[Command]) {
+        self.pending
+            .extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending { command: c.clone(), begun: false }));
+    }
+
+    fn begun(&mut self, at_ms: u64, command: &Command, fact: &Fact) -> Result<(), Mismatch> {
+        let effect = command.effect().unwrap_or_default();
+        let Some(pending) = self.pending.iter_mut().find(|p| p.command.effect() == Some(effect)) else {
+            return Err(Mismatch::Command { effect: effect.into(), history: brief(command), logic: "nothing".into() });
+        };
+        if pending.command != *command {
+            return Err(Mismatch::Command {
+                effect: effect.into(),
+                history: brief(command),
+                logic: brief(&pending.command.digest_only()),
+            });
+        }
+        pending.begun = true;
+        if let Phase::Calls(calls) = &mut self.phase
+            && let Some(call) = call_of(calls, effect)
+        {
+            call.handle(&self.spec, &mut self.matching, at_ms, fact, &mut vec![])?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, at_ms: u64, effect: &str, fact: &Fact, out: &mut Vec<Command>) -> Result<(), Mismatch> {
+        match (&mut self.phase, fact) {
+            (Phase::Start(chain) | Phase::End(chain), Fact::HookAnswered { outcome, .. }) => {
+                let Step::Ask(position) = chain.step() else { return Err(Mismatch::unexpected(fact)) };
+                chain.answered(&self.spec.hooks.hooks[position], outcome);
+                self.go_on(out);
+            }
+            (
+                Phase::StartPerson { chain, approval } | Phase::EndPerson { chain, approval },
+                Fact::ApprovalDecided { .. },
+            ) => {
+                let (denial, value) = (question::decided(approval, fact)?, chain.value().clone());
+                match denial {
+                    Some(denial) => self.hook_denied(&denial, out),
+                    None => self.job_chain_passed(value, out),
+                }
+            }
+            (Phase::StartPerson { approval, .. } | Phase::EndPerson { approval, .. }, Fact::ApprovalExpired { .. }) => {
+                let denial = approval.denial(None);
+                self.hook_denied(&denial, out);
+            }
+            (Phase::Model, Fact::ModelAnswered { .. }) => self.answered(fact, out),
+            (Phase::Model, Fact::ModelFailed { fault, message, .. }) => {
+                let kind = match fault {
+                    ModelFault::ContextFull => "ContextFull",
+                    ModelFault::Failed => "ModelFailed",
+                };
+                self.fail(JobError::plain(kind, message.clone()), out);
+            }
+            (Phase::Calls(calls), _) => {
+                let Some(call) = call_of(calls, effect) else { return Err(Mismatch::unexpected(fact)) };
+                call.handle(&self.spec, &mut self.matching, at_ms, fact, out)?;
+                self.schedule(out);
+            }
+            _ => return Err(Mismatch::unexpected(fact)),
+        }
+        Ok(())
+    }
+
+    /// Takes the next step of a chain of the job's own.
+    fn go_on(&mut self, out: &mut Vec<Command>) {
+        let (moment, chain) = match &self.phase {
+            Phase::Start(chain) => (Moment::JobStart, chain.clone()),
+            Phase::End(chain) => (Moment::JobEnd, chain.clone()),
+            Phase::StartPerson { .. }
+            | Phase::Model
+            | Phase::Calls(_)
+            | Phase::EndPerson { .. }
+            | Phase::Finishing(_)
+            | Phase::Finished(_) => return,
+        };
+        match chain.step() {
+            Step::Ask(hook) => out.push(question::ask(&self.spec, moment, hook, &chain, None)),
+            Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.job_chain_passed(chain.value().clone(), out),
+            Step::Done(Verdict::Deny(denial)) => self.hook_denied(&denial, out),
+            Step::Done(Verdict::Escalate { .. }) => {
+                let (command, approval) = question::open(&self.spec, moment, &chain, None);
+                out.push(command);
+                self.phase = if moment == Moment::JobStart {
+                    Phase::StartPerson { chain, approval }
+                } else {
+                    Phase::EndPerson { chain, approval }
+                };
+            }
+        }
+    }
+
+    fn job_chain_passed(&mut self, value: Stored, out: &mut Vec<Command>) {
+        match self.phase {
+            Phase::Start(_) | Phase::StartPerson { .. } => {
+                self.say(Message::User { content: value });
+                self.next_turn(out);
+            }
+            Phase::End(_) | Phase::EndPerson { .. } => self.finish(Outcome::Completed { output: value }, out),
+            Phase::Model | Phase::Calls(_) | Phase::Finishing(_) | Phase::Finished(_) => {}
+        }
+    }
+
+    fn hook_denied(&mut self, denial: &Denial, out: &mut Vec<Command>) {
+        let what = match self.phase {
+            Phase::Start(_) | Phase::StartPerson { .. } => "the job",
+            _ => "the output",
+        };
+        self.fail(
+            JobError {
+                kind: "HookDenied".into(),
+                message: format!("hook {} denied {what}: {}", denial.hook, denial.reason),
+                hook: Some(denial.hook.clone()),
+                reason: Some(denial.reason.clone()),
+            },
+            out,
+        );
+    }
+
+    fn next_turn(&mut self, out: &mut Vec<Command>) {
+        if self.turn >= self.spec.agent.max_turns {
+            let message = format!("the job ended after {} model turns, the agent's max_turns", self.turn);
+            self.fail(JobError::plain("MaxTurns", message), out);
+            return;
+        }
+        self.turn += 1;
+        out.push(Command::CallModel {
+            effect: format!("t{}.model", self.turn),
+            turn: self.turn,
+            conversation: self.conversation.clone(),
+        });
+        self.phase = Phase::Model;
+    }
+
+    fn answered(&mut self, fact: &Fact, out: &mut Vec<Command>) {
+        let Fact::ModelAnswered { text, calls, stop, provider_state, output, output_fault, .. } = fact else { return };
+        if *stop == StopReason::Refusal {
+            let message = "the model, or its provider, refused to go on".to_owned();
+            return self.fail(JobError::plain("Refused", message), out);
+        }
+        if *stop == StopReason::MaxTokens {
+            // Calls of a turn that was cut off may be cut off too: none of them is made.
+            let message = format!("turn {} ran into the limit of output tokens (max_tokens)", self.turn);
+            return self.fail(JobError::plain("MaxTokens", message), out);
+        }
+        self.say(Message::Assistant {
+            text: text.clone(),
+            calls: calls
+                .iter()
+                .map(|c| AssistantCall {
+                    provider_id: c.provider_id.clone(),
+                    tool: c.tool.clone(),
+                    arguments: c.arguments.clone(),
+                })
+                .collect(),
+            provider_state: provider_state.clone(),
+        });
+        if !calls.is_empty() {
+            let turn = self.turn;
+            let id = |i: usize| format!("t{turn}.c{i}");
+            self.phase =
+                Phase::Calls(calls.iter().enumerate().map(|(i, c)| self.requested(id(i), i, c.clone())).collect());
+            return self.schedule(out);
+        }
+        if let Some(fault) = output_fault {
+            return self.correct(fault, out);
+        }
+        let output =
+            output.clone().or_else(|| text.clone()).unwrap_or_else(|| Stored::inline(Value::String(String::new())));
+        let hooks = self.spec.hooks.matching(Moment::JobEnd, &self.spec.agent.id, &[]);
+        self.phase = Phase::End(Chain::new(hooks, output));
+        self.go_on(out);
+    }
+
+    /// A call beyond the limit of a turn is refused to the model (SPEC §10).
+    fn requested(&self, id: String, index: usize, mut request: RequestedCall) -> Call {
+        let limit = self.spec.limits.calls_per_turn as usize;
+        if index >= limit && request.refused.is_none() {
+            request.refused = Some(format!(
+                "The call to {} was not made: a turn may make {limit} calls. Call it again in the next turn.",
+                text::escape(&request.tool)
+            ));
+        }
+        Call::new(id, request)
+    }
+
+    /// Tells the model that its output breaks the agent's schema, a few times.
+    fn correct(&mut self, fault: &str, out: &mut Vec<Command>) {
+        if self.corrections >= OUTPUT_CORRECTIONS {
+            let message = format!("the output breaks the schema that the agent declares: {fault}");
+            return self.fail(JobError::plain("BadOutput", message), out);
+        }
+        self.corrections += 1;
+        let content = format!(
+            "Your answer is not an output that this task accepts: {fault}. Answer again with JSON alone that fits the schema."
+        );
+        self.say(Message::User { content: Stored::inline(Value::String(content)) });
+        self.next_turn(out);
+    }
+
+    /// Begins queued calls while there is room, and goes to the next turn when all are over.
+    fn schedule(&mut self, out: &mut Vec<Command>) {
+        let Phase::Calls(calls) = &mut self.phase else { return };
+        let room = (self.spec.limits.parallel_calls as usize).max(1);
+        let mut active = calls.iter().filter(|c| c.is_active()).count();
+        for call in calls.iter_mut() {
+            if active >= room {
+                break;
+            }
+            if call.is_queued() {
+                call.begin(&self.spec, &mut self.matching, out);
+                active += usize::from(call.is_active());
+            }
+        }
+        if calls.iter().all(|c| c.end().is_some()) {
+            let results: Vec<Message> = calls
+                .iter()
+                .filter_map(|c| {
+                    c.end().map(|end| Message::Tool {
+                        provider_id: c.provider_id().to_owned(),
+                        tool: c.tool().to_owned(),
+                        content: end.content.clone(),
+                        is_error: end.is_error,
+                    })
+                })
+                .collect();
+            for message in results {
+                self.say(message);
+            }
+            self.next_turn(out);
+        }
+    }
+
+    fn say(&mut self, message: Message) {
+        let digest = match &message {
+            Message::User { content } => format!("user {}", content.sha256),
+            Message::Assistant { text, calls, provider_state } => {
+                let sha = |s: &Option<Stored>| s.as_ref().map(|s| s.sha256.clone());
+                let calls: Vec<_> = calls.iter().map(|c| (&c.provider_id, &c.tool, &c.arguments.sha256)).collect();
+                format!("assistant {:?} {calls:?} {:?}", sha(text), sha(provider_state))
+            }
+            Message::Tool { provider_id, tool, content, is_error } => {
+                format!("tool {provider_id:?} {tool:?} {} {is_error}", content.sha256)
+            }
+        };
+        self.conversation = json::sha256_hex(format!("{}\n{digest}", self.conversation).as_bytes());
+        self.messages.push(message);
+    }
+
+    fn fail(&mut self, error: JobError, out: &mut Vec<Command>) {
+        self.finish(Outcome::Failed { error }, out);
+    }
+
+    fn finish(&mut self, outcome: Outcome, out: &mut Vec<Command>) {
+        out.extend(self.waiting().map(|a| Command::CloseApproval { approval: a.id.clone() }));
+        self.pending.clear();
+        out.push(Command::Finish { outcome: outcome.clone() });
+        self.phase = Phase::Finishing(outcome);
+    }
+}
+
+/// Whether a fact is a result that a command can have.
+fn fits(command: &Command, fact: &Fact) -> bool {
+    matches!(
+        (command, fact),
+        (Command::Ask { .. }, Fact::HookAnswered { .. })
+            | (Command::CallTool { .. }, Fact::ToolReturned { .. })
+            | (Command::CallModel { .. }, Fact::ModelAnswered { .. } | Fact::ModelFailed { .. })
+            | (Command::OpenApproval { .. }, Fact::ApprovalDecided { .. } | Fact::ApprovalExpired { .. })
+    )
+}
+
+/// The call that an effect belongs to: effects of `t1.c0` are `t1.c0.…`.
+fn call_of<'a>(calls: &'a mut [Call], effect: &str) -> Option<&'a mut Call> {
+    calls.iter_mut().find(|c| effect.strip_prefix(c.id()).is_some_and(|rest| rest.starts_with('.')))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

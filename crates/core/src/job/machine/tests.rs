@@ -1,0 +1,615 @@
+//! The machine against a simulated world: what happens is fixed by each effect's id, only the order of arrival varies.
+
+use super::*;
+use crate::chain::HookOutcome;
+use crate::history::{Head, Record, replay};
+use crate::hooks::{Hook, HookSet, tests::hook};
+use crate::job::{AgentSpec, ToolOutcome};
+use crate::limits::Limits;
+use crate::message::Usage;
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
+    JobSpec {
+        logic: LOGIC_VERSION,
+        job: "job-1".into(),
+        tenant: "default".into(),
+        node: "n1".into(),
+        session: "s1".into(),
+        parent_jobs: vec![],
+        agent: AgentSpec {
+            id: "dev".into(),
+            plugin: "p".into(),
+            model: "script/x.yaml".into(),
+            instructions: None,
+            tools: None,
+            own_tools: vec![],
+            input_schema: None,
+            output_schema: None,
+            max_turns: 10,
+            max_tokens: None,
+        },
+        input: Stored::inline(json!("go")),
+        hooks: HookSet { manifests: vec![], hooks },
+        hook_functions: vec![],
+        limits: Limits::default(),
+    }
+}
+
+/// What a world answers to each effect.
+type Oracle<'a> = dyn Fn(&Command) -> Fact + 'a;
+
+fn answered(effect: &str, outcome: HookOutcome) -> Fact {
+    Fact::HookAnswered { effect: effect.into(), outcome, ms: 1.0, other: None }
+}
+fn returned(effect: &str, text: &str) -> Fact {
+    let outcome = ToolOutcome::Returned { result: Stored::inline(json!(text)), structured: None, is_error: false };
+    Fact::ToolReturned { effect: effect.into(), outcome, ms: 1.0 }
+}
+fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
+    Fact::ModelAnswered {
+        effect: effect.into(),
+        text: Some(Stored::inline(json!(text))),
+        calls: calls
+            .iter()
+            .enumerate()
+            .map(|(i, (tool, arguments))| RequestedCall {
+                provider_id: format!("{effect}-{i}"),
+                tool: (*tool).into(),
+                alias: None,
+                arguments: Stored::inline(arguments.clone()),
+                refused: None,
+                idempotent: false,
+                schema_sha256: None,
+            })
+            .collect(),
+        stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls },
+        usage: Some(Usage::default()),
+        provider_state: None,
+        output: None,
+        output_fault: None,
+        ms: 1.0,
+    }
+}
+fn decided(command: &Command, approve: bool) -> Fact {
+    let Command::OpenApproval { effect, approval } = command else { panic!() };
+    Fact::ApprovalDecided {
+        effect: effect.clone(),
+        approval: approval.id.clone(),
+        approve,
+        by: "ada".into(),
+        verified: false,
+        note: None,
+        digest: approval.digest.clone(),
+        decided_ms: 5,
+    }
+}
+
+/// A run of a job: its history, and every command in the order it was emitted.
+struct Run {
+    machine: Machine,
+    history: Vec<Record>,
+    commands: Vec<Command>,
+}
+
+/// Runs a job to its end. `pick` chooses which of the effects under way ends next.
+fn run(spec: JobSpec, oracle: &Oracle<'_>, mut pick: impl FnMut(usize) -> usize) -> Run {
+    let (mut head, mut history, mut commands) = (Head::default(), vec![], vec![]);
+    let write = |head: &mut Head, history: &mut Vec<Record>, fact: Fact| {
+        let record = head.next(1_000 + history.len() as u64, fact);
+        head.advance(&record);
+        history.push(record.clone());
+        record
+    };
+    write(&mut head, &mut history, Fact::Started { spec: Box::new(spec.clone()) });
+    let (mut machine, mut fresh) = Machine::new(spec).unwrap();
+    let mut under_way: Vec<Command> = vec![];
+    for _ in 0..10_000 {
+        for command in fresh.drain(..) {
+            if command.effect().is_some() {
+                let r = write(&mut head, &mut history, Fact::Begun { command: command.digest_only() });
+                assert_eq!(machine.handle(r.at_ms, &r.fact), Ok(vec![]));
+                under_way.push(command.clone());
+            }
+            commands.push(command);
+        }
+        if let Some(outcome) = machine.due_outcome().cloned() {
+            let r = write(&mut head, &mut history, Fact::Finished { outcome });
+            machine.handle(r.at_ms, &r.fact).unwrap();
+            return Run { machine, history, commands };
+        }
+        assert!(!under_way.is_empty(), "the job stands still");
+        let command = under_way.remove(pick(under_way.len()));
+        let r = write(&mut head, &mut history, oracle(&command));
+        fresh = machine.handle(r.at_ms, &r.fact).unwrap();
+    }
+    panic!("the job does not end");
+}
+
+fn first(_: usize) -> usize {
+    0
+}
+
+/// A model that makes `calls` in its first turn and then says what it read.
+fn two_turns<'a>(calls: &'a [(&'a str, Value)], rest: &'a Oracle<'a>) -> impl Fn(&Command) -> Fact + 'a {
+    move |command| match command {
+        Command::CallModel { effect, turn: 1, .. } => turn(effect, "calling", calls),
+        Command::CallModel { effect, .. } => turn(effect, "done", &[]),
+        other => rest(other),
+    }
+}
+
+fn yes(command: &Command) -> Fact {
+    match command {
+        Command::Ask { effect, .. } => answered(effect, HookOutcome::Allow { reason: None }),
+        Command::CallTool { effect, .. } => returned(effect, "ok"),
+        Command::OpenApproval { .. } => decided(command, true),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn tool_texts(machine: &Machine) -> Vec<String> {
+    machine
+        .conversation()
+        .iter()
+        .filter_map(|m| match m {
+            Message::Tool { content, .. } => content.value.as_deref().map(|v| v.as_str().unwrap_or("").to_owned()),
+            Message::User { .. } | Message::Assistant { .. } => None,
+        })
+        .collect()
+}
+
+fn error(run: &Run) -> JobError {
+    match run.machine.outcome() {
+        Some(Outcome::Failed { error }) => error.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_job_without_hooks_calls_and_completes() {
+    let r = run(spec(vec![]), &two_turns(&[("git.push", json!({}))], &yes), first);
+    assert_eq!(r.machine.outcome(), Some(&Outcome::Completed { output: Stored::inline(json!("done")) }));
+    assert_eq!(tool_texts(&r.machine), ["ok"]);
+}
+
+#[test]
+fn a_denied_call_is_not_made_and_the_model_reads_exactly_why() {
+    let hooks = vec![hook("policy.check", Moment::PreToolCall, Some(&["github.*"]), None)];
+    let rest = |c: &Command| match c {
+        Command::Ask { effect, .. } => answered(effect, HookOutcome::Deny { reason: "not today".into() }),
+        other => yes(other),
+    };
+    let r = run(spec(hooks), &two_turns(&[("github.merge", json!({})), ("git.log", json!({}))], &rest), first);
+    assert_eq!(
+        tool_texts(&r.machine),
+        ["The call to github.merge was not made: hook policy.check denied it: not today.", "ok"]
+    );
+    let calls: Vec<_> = r.commands.iter().filter(|c| matches!(c, Command::CallTool { .. })).collect();
+    assert_eq!(calls.len(), 1, "a deny stops only its own call");
+}
+
+#[test]
+fn a_withheld_result_is_replaced_and_the_call_is_not_made_again() {
+    let hooks = vec![hook("policy.check", Moment::PostToolCall, None, None)];
+    let rest = |c: &Command| match c {
+        Command::Ask { effect, head, error, .. } => {
+            assert_eq!((head.event, *error), (Moment::PostToolCall, Some(false)));
+            answered(effect, HookOutcome::Deny { reason: "secret".into() })
+        }
+        other => yes(other),
+    };
+    let r = run(spec(hooks), &two_turns(&[("github.merge", json!({}))], &rest), first);
+    assert_eq!(
+        tool_texts(&r.machine),
+        ["The result of github.merge was withheld: hook policy.check denied it: secret."]
+    );
+}
+
+#[test]
+fn a_deny_at_job_start_or_end_fails_the_job_with_hook_denied() {
+    for (moment, what) in [(Moment::JobStart, "the job"), (Moment::JobEnd, "the output")] {
+        let rest = |c: &Command| match c {
+            Command::Ask { effect, .. } => answered(effect, HookOutcome::Deny { reason: "no".into() }),
+            other => yes(other),
+        };
+        let r = run(spec(vec![hook("policy.check", moment, None, None)]), &two_turns(&[], &rest), first);
+        let e = error(&r);
+        assert_eq!(
+            (e.kind.as_str(), e.hook.as_deref(), e.reason.as_deref()),
+            ("HookDenied", Some("policy.check"), Some("no"))
+        );
+        assert_eq!(e.message, format!("hook policy.check denied {what}: no"));
+        let asked_model = r.commands.iter().any(|c| matches!(c, Command::CallModel { .. }));
+        assert_eq!(asked_model, moment == Moment::JobEnd, "no token is spent before job_start is decided");
+    }
+}
+
+#[test]
+fn modify_feeds_the_call_and_the_output() {
+    let hooks = vec![
+        hook("p.input", Moment::JobStart, None, None),
+        hook("p.args", Moment::PreToolCall, None, None),
+        hook("p.result", Moment::PostToolCall, None, None),
+        hook("p.sign", Moment::JobEnd, None, None),
+    ];
+    let rest = |c: &Command| match c {
+        Command::Ask { effect, head, .. } => {
+            let value = match head.event {
+                Moment::PreToolCall => json!({"branch": "dev"}),
+                other => json!(other.name()),
+            };
+            answered(effect, HookOutcome::Modify { value: Stored::inline(value), reason: None })
+        }
+        Command::CallTool { arguments, .. } => {
+            assert_eq!(arguments.value.as_deref(), Some(&json!({"branch": "dev"})));
+            yes(c)
+        }
+        other => yes(other),
+    };
+    let r = run(spec(hooks), &two_turns(&[("git.push", json!({"branch": "main"}))], &rest), first);
+    assert_eq!(r.machine.outcome(), Some(&Outcome::Completed { output: Stored::inline(json!("job_end")) }));
+    assert_eq!(tool_texts(&r.machine), ["post_tool_call"]);
+    assert_eq!(r.machine.conversation()[0], Message::User { content: Stored::inline(json!("job_start")) });
+}
+
+#[test]
+fn an_escalation_waits_for_a_person_and_the_yes_goes_with_the_call() {
+    let hooks = vec![hook("p.ask", Moment::PreToolCall, None, None), hook("p.args", Moment::PreToolCall, None, None)];
+    for approve in [true, false] {
+        let rest = |c: &Command| match c {
+            Command::Ask { effect, hook: 0, .. } => {
+                answered(effect, HookOutcome::Escalate { reason: "a push to main".into() })
+            }
+            Command::Ask { effect, .. } => {
+                answered(effect, HookOutcome::Modify { value: Stored::inline(json!({"force": false})), reason: None })
+            }
+            Command::OpenApproval { approval, .. } => {
+                assert_eq!(approval.value, Stored::inline(json!({"force": false})), "the final value is shown");
+                assert_eq!((approval.changes.len(), approval.original.clone()), (1, Stored::inline(json!({}))));
+                decided(c, approve)
+            }
+            Command::CallTool { grant, .. } => {
+                let grant = grant.as_ref().expect("the yes goes with the call");
+                assert!(grant.expires_ms > 86_400_000);
+                yes(c)
+            }
+            other => yes(other),
+        };
+        let r = run(spec(hooks.clone()), &two_turns(&[("git.push", json!({}))], &rest), first);
+        let expect = if approve {
+            "ok"
+        } else {
+            "The call to git.push was not made: hook p.ask denied it: a push to main (declined by ada)."
+        };
+        assert_eq!(tool_texts(&r.machine), [expect]);
+    }
+}
+
+#[test]
+fn expiry_counts_as_a_no() {
+    let rest = |c: &Command| match c {
+        Command::Ask { effect, .. } => answered(effect, HookOutcome::Escalate { reason: "r".into() }),
+        Command::OpenApproval { effect, approval } => {
+            Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() }
+        }
+        other => yes(other),
+    };
+    let r = run(
+        spec(vec![hook("p.ask", Moment::PreToolCall, None, None)]),
+        &two_turns(&[("a.b", json!({}))], &rest),
+        first,
+    );
+    assert_eq!(tool_texts(&r.machine), ["The call to a.b was not made: hook p.ask denied it: r (expired)."]);
+    for moment in [Moment::JobStart, Moment::JobEnd] {
+        let r = run(spec(vec![hook("p.ask", moment, None, None)]), &two_turns(&[], &rest), first);
+        assert_eq!(error(&r).reason.as_deref(), Some("r (expired)"));
+    }
+}
+
+#[test]
+fn a_yes_for_something_else_or_by_somebody_else_is_a_mismatch() {
+    let mut h = hook("p.ask", Moment::JobStart, None, None);
+    h.approvers = vec!["grace".into()];
+    let (mut m, commands) = Machine::new(spec(vec![h])).unwrap();
+    let begin = |m: &mut Machine, c: &Command| m.handle(1, &Fact::Begun { command: c.digest_only() }).unwrap();
+    begin(&mut m, &commands[0]);
+    let open = m.handle(2, &answered("start.h0", HookOutcome::Escalate { reason: "r".into() })).unwrap();
+    begin(&mut m, &open[0]);
+    let mut fact = decided(&open[0], true);
+    let before = m.clone();
+    assert!(matches!(m.handle(3, &fact), Err(Mismatch::Decision { .. })), "ada may not decide");
+    assert_eq!(m, before);
+    if let Fact::ApprovalDecided { by, .. } = &mut fact {
+        *by = "grace".into();
+    }
+    let mut other = fact.clone();
+    if let Fact::ApprovalDecided { digest, .. } = &mut other {
+        *digest = "0".repeat(64);
+    }
+    assert!(matches!(m.handle(3, &other), Err(Mismatch::Decision { .. })));
+    assert_eq!(m.handle(3, &fact).unwrap().len(), 1);
+}
+
+#[test]
+fn a_refused_call_reaches_no_hook_and_no_server() {
+    let oracle = |c: &Command| match c {
+        Command::CallModel { effect, turn: 1, .. } => {
+            let mut fact = turn(effect, "", &[("todo._Stop", json!({}))]);
+            if let Fact::ModelAnswered { calls, .. } = &mut fact {
+                calls[0].refused = Some("unknown tool: todo._Stop".into());
+            }
+            fact
+        }
+        Command::CallModel { effect, .. } => turn(effect, "done", &[]),
+        other => panic!("{other:?}"),
+    };
+    let r = run(spec(vec![hook("p.h", Moment::PreToolCall, None, None)]), &oracle, first);
+    assert_eq!(tool_texts(&r.machine), ["unknown tool: todo._Stop"]);
+}
+
+#[test]
+fn limits_of_calls_hold() {
+    let calls: Vec<(&str, Value)> = (0..70).map(|i| ("a.b", json!({ "i": i }))).collect();
+    let (mut machine, commands) = Machine::new(spec(vec![])).unwrap();
+    machine.handle(1, &Fact::Begun { command: commands[0].digest_only() }).unwrap();
+    let out = machine.handle(2, &turn("t1.model", "", &calls)).unwrap();
+    assert_eq!(out.len(), 8, "8 at the same time");
+    let r = run(spec(vec![]), &two_turns(&calls, &yes), first);
+    let texts = tool_texts(&r.machine);
+    assert_eq!((texts.len(), texts.iter().filter(|t| *t == "ok").count()), (70, 64));
+    assert!(texts[64].contains("a turn may make 64 calls"));
+}
+
+#[test]
+fn turns_that_were_cut_off_or_refused_fail_the_job_and_make_no_call() {
+    for (stop, kind) in [(StopReason::MaxTokens, "MaxTokens"), (StopReason::Refusal, "Refused")] {
+        let oracle = |c: &Command| match c {
+            Command::CallModel { effect, .. } => {
+                let mut fact = turn(effect, "par", &[("a.b", json!({}))]);
+                if let Fact::ModelAnswered { stop: s, .. } = &mut fact {
+                    *s = stop;
+                }
+                fact
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(error(&run(spec(vec![]), &oracle, first)).kind, kind);
+    }
+}
+
+#[test]
+fn max_turns_ends_a_job_that_never_ends() {
+    let oracle = |c: &Command| match c {
+        Command::CallModel { effect, .. } => turn(effect, "", &[("a.b", json!({}))]),
+        other => yes(other),
+    };
+    let r = run(spec(vec![]), &oracle, first);
+    assert_eq!((error(&r).kind.as_str(), r.machine.turn()), ("MaxTurns", 10));
+}
+
+#[test]
+fn an_output_against_its_schema_is_corrected_twice_then_fails() {
+    let oracle = |c: &Command| match c {
+        Command::CallModel { effect, .. } => {
+            let mut fact = turn(effect, "x", &[]);
+            if let Fact::ModelAnswered { output_fault, .. } = &mut fact {
+                *output_fault = Some("no JSON".into());
+            }
+            fact
+        }
+        other => panic!("{other:?}"),
+    };
+    let r = run(spec(vec![]), &oracle, first);
+    assert_eq!((error(&r).kind.as_str(), r.machine.turn()), ("BadOutput", 3));
+}
+
+#[test]
+fn cancel_closes_approvals_and_late_facts_are_refused() {
+    let (mut m, c) = Machine::new(spec(vec![hook("p.ask", Moment::JobStart, None, None)])).unwrap();
+    m.handle(1, &Fact::Begun { command: c[0].digest_only() }).unwrap();
+    let open = m.handle(2, &answered("start.h0", HookOutcome::Escalate { reason: "r".into() })).unwrap();
+    m.handle(3, &Fact::Begun { command: open[0].digest_only() }).unwrap();
+    assert!(m.only_waits());
+    let out = m.handle(4, &Fact::Cancelled { by: "ada".into() }).unwrap();
+    assert!(matches!(out[..], [Command::CloseApproval { .. }, Command::Finish { outcome: Outcome::Cancelled { .. } }]));
+    assert!(m.handle(5, &decided(&open[0], true)).is_err());
+    assert_eq!(m.handle(6, &Fact::Cancelled { by: "bob".into() }), Ok(vec![]));
+}
+
+#[test]
+fn a_server_that_died_or_timed_out_is_told_to_the_model_and_to_post_hooks() {
+    let hooks = vec![hook("p.after", Moment::PostToolCall, None, None)];
+    for (outcome, says, asked) in [
+        (
+            ToolOutcome::Unknown { why: "the server died".into() },
+            "It is not known whether the call to a.b was made: the server died.",
+            true,
+        ),
+        (ToolOutcome::TimedOut { after_ms: 660_000 }, "The call to a.b did not end within 11m.", true),
+        (ToolOutcome::Failed { why: "code -1".into() }, "The call to a.b failed: code -1.", true),
+        (
+            ToolOutcome::NotMade { why: "the server is down".into() },
+            "The call to a.b was not made: the server is down.",
+            false,
+        ),
+    ] {
+        let was_asked = std::cell::Cell::new(false);
+        let rest = |c: &Command| match c {
+            Command::CallTool { effect, .. } => {
+                Fact::ToolReturned { effect: effect.clone(), outcome: outcome.clone(), ms: 1.0 }
+            }
+            Command::Ask { error, .. } => {
+                was_asked.set(true);
+                assert_eq!(*error, Some(true));
+                yes(c)
+            }
+            other => yes(other),
+        };
+        let r = run(spec(hooks.clone()), &two_turns(&[("a.b", json!({}))], &rest), first);
+        assert!(tool_texts(&r.machine)[0].starts_with(says), "{:?}", tool_texts(&r.machine));
+        assert_eq!(was_asked.get(), asked, "{says}");
+    }
+}
+
+#[test]
+fn a_history_of_newer_logic_is_refused() {
+    let mut s = spec(vec![]);
+    s.logic = LOGIC_VERSION + 1;
+    assert!(matches!(Machine::new(s), Err(Mismatch::Logic(_))));
+}
+
+/// A rich world: what an effect's end is depends only on its id and the seed.
+fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
+    let mut hooks = vec![
+        hook("p.start", Moment::JobStart, None, None),
+        hook("p.a", Moment::PreToolCall, Some(&["a.*"]), None),
+        hook("p.b", Moment::PreToolCall, None, None),
+        hook("p.c", Moment::PreToolCall, Some(&["*.x"]), None),
+        hook("p.post", Moment::PostToolCall, None, None),
+        hook("p.end", Moment::JobEnd, None, None),
+    ];
+    hooks[2].on_timeout = crate::manifest::OnTimeout::Escalate;
+    hooks[3].on_timeout = crate::manifest::OnTimeout::Allow;
+    let mut s = spec(hooks);
+    s.limits.parallel_calls = 3;
+    let dice = move |effect: &str, sides: u64| {
+        let h = json::sha256_hex(format!("{seed} {effect}").as_bytes());
+        u64::from_str_radix(&h[..12], 16).unwrap() % sides
+    };
+    let oracle = move |c: &Command| match c {
+        Command::Ask { effect, head, .. } => {
+            let deny_at_job = !head.event.is_call();
+            let value = match head.event {
+                Moment::PreToolCall => json!({"changed": effect}),
+                _ => json!(format!("changed {effect}")),
+            };
+            answered(
+                effect,
+                match dice(effect, if deny_at_job { 14 } else { 8 }) {
+                    0 => HookOutcome::Deny { reason: "d".into() },
+                    1 => HookOutcome::Escalate { reason: "e".into() },
+                    2 => HookOutcome::TimedOut,
+                    3 | 4 => HookOutcome::Modify { value: Stored::inline(value), reason: None },
+                    _ => HookOutcome::Allow { reason: None },
+                },
+            )
+        }
+        Command::CallModel { effect, turn: n, .. } => {
+            let calls: Vec<(&str, Value)> = (0..dice(effect, 6))
+                .map(|i| (["a.x", "a.y", "b.x", "b.y"][dice(&format!("{effect}{i}"), 4) as usize], json!({ "i": i })))
+                .collect();
+            turn(effect, "text", if *n > 4 { &[] } else { &calls })
+        }
+        Command::CallTool { effect, .. } => match dice(effect, 6) {
+            0 => Fact::ToolReturned {
+                effect: effect.clone(),
+                outcome: ToolOutcome::Unknown { why: "died".into() },
+                ms: 1.0,
+            },
+            1 => Fact::ToolReturned {
+                effect: effect.clone(),
+                outcome: ToolOutcome::NotMade { why: "down".into() },
+                ms: 1.0,
+            },
+            _ => returned(effect, effect),
+        },
+        Command::OpenApproval { effect, approval } => match dice(effect, 4) {
+            0 => Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() },
+            n => decided(c, n > 1),
+        },
+        Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
+    };
+    (s, oracle)
+}
+
+fn texts(history: &[Record]) -> Vec<String> {
+    history.iter().map(|r| serde_json::to_string(r).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_order_of_arrival_gives_the_same_end(seed in any::<u64>(), picks in prop::collection::vec(any::<usize>(), 1..64)) {
+        let (s, oracle) = rich(seed);
+        let a = run(s.clone(), &oracle, first);
+        let mut i = 0;
+        let b = run(s, &oracle, |n| { i += 1; picks[i % picks.len()] % n });
+        prop_assert_eq!(a.machine.outcome(), b.machine.outcome());
+        prop_assert_eq!(a.machine.conversation(), b.machine.conversation());
+        let sorted = |r: &Run| {
+            let mut all: Vec<String> = r.commands.iter().map(|c| {
+                let mut c = c.clone();
+                // The time of opening is the one thing of a grant that depends on the order of arrival.
+                if let Command::CallTool { grant: Some(grant), .. } = &mut c { grant.expires_ms = 0; }
+                serde_json::to_string(&c).unwrap()
+            }).collect();
+            all.sort();
+            all
+        };
+        prop_assert_eq!(sorted(&a), sorted(&b));
+    }
+
+    #[test]
+    fn a_call_is_never_commanded_before_its_chain_has_allowed_it(seed in any::<u64>(), picks in prop::collection::vec(any::<usize>(), 1..64)) {
+        let (s, oracle) = rich(seed);
+        let mut i = 0;
+        let r = run(s, &oracle, |n| { i += 1; picks[i % picks.len()] % n });
+        // Read from the history alone: at each begun call, its own chain must have ended well.
+        let mut said: BTreeMap<String, HookOutcome> = BTreeMap::new();
+        let mut approved: BTreeMap<String, bool> = BTreeMap::new();
+        for record in &r.history {
+            match &record.fact {
+                Fact::HookAnswered { effect, outcome, .. } => {
+                    let call = effect.rsplit_once(".h").unwrap().0;
+                    prop_assert!(
+                        !said.iter().any(|(e, o)| e.starts_with(&format!("{call}.h")) && matches!(o, HookOutcome::Deny { .. })),
+                        "asked after a deny"
+                    );
+                    said.insert(effect.clone(), outcome.clone());
+                }
+                Fact::ApprovalDecided { effect, approve, .. } => { approved.insert(effect.clone(), *approve); }
+                Fact::Begun { command: Command::CallTool { call, tool, .. } } => {
+                    let spec = r.machine.spec();
+                    let mut escalated = false;
+                    for h in spec.hooks.matching(Moment::PreToolCall, "dev", &[&tool.to_string()]) {
+                        match said.get(&format!("{call}.pre.h{h}")) {
+                            Some(HookOutcome::Allow { .. } | HookOutcome::Modify { .. }) => {}
+                            Some(HookOutcome::Escalate { .. }) => escalated = true,
+                            Some(o @ (HookOutcome::TimedOut | HookOutcome::Failed { .. })) => match spec.hooks.hooks[h].on_timeout {
+                                crate::manifest::OnTimeout::Escalate => escalated = true,
+                                crate::manifest::OnTimeout::Allow => {}
+                                crate::manifest::OnTimeout::Deny => prop_assert!(false, "called after {:?}", o),
+                            },
+                            other => prop_assert!(false, "called after {:?}", other),
+                        }
+                    }
+                    prop_assert_eq!(escalated, approved.get(&format!("{call}.pre.approval")) == Some(&true));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn replay_of_any_prefix_yields_the_same_commands(seed in any::<u64>(), picks in prop::collection::vec(any::<usize>(), 1..32), cut in any::<prop::sample::Index>()) {
+        let (s, oracle) = rich(seed);
+        let mut i = 0;
+        let r = run(s, &oracle, |n| { i += 1; picks[i % picks.len()] % n });
+        let all = texts(&r.history);
+        let (whole, _) = replay(&all).unwrap();
+        prop_assert_eq!(&whole, &r.machine);
+        let cut = cut.index(all.len()) + 1;
+        let (prefix, head) = replay(&all[..cut]).unwrap();
+        prop_assert_eq!(head.records as usize, cut);
+        // What is left to do is what the run did begin next: feed the rest, nothing may be a surprise.
+        let mut going_on: Machine = serde_json::from_str(&serde_json::to_string(&prefix).unwrap()).unwrap();
+        for record in &r.history[cut..] {
+            prop_assert!(going_on.handle(record.at_ms, &record.fact).is_ok());
+        }
+        prop_assert_eq!(going_on.outcome(), r.machine.outcome());
+    }
+}

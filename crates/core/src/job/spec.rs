@@ -1,0 +1,113 @@
+//! What a job is made of, and how it ends.
+
+use crate::Limits;
+use crate::hooks::HookSet;
+use crate::stored::Stored;
+use serde::{Deserialize, Serialize};
+
+/// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
+pub const LOGIC_VERSION: u32 = 1;
+
+/// Everything that decides how a job goes on, read once when it starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct JobSpec {
+    /// The version of the machine's logic.
+    pub logic: u32,
+    /// The job's id.
+    pub job: String,
+    /// The tenant's id.
+    pub tenant: String,
+    /// The home node's id.
+    pub node: String,
+    /// The session's id.
+    pub session: String,
+    /// The jobs above it, outermost first, for a subagent's job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parent_jobs: Vec<String>,
+    /// The agent.
+    pub agent: AgentSpec,
+    /// The input: text, or any JSON where the agent declares a schema.
+    pub input: Stored,
+    /// The hooks that may be asked.
+    pub hooks: HookSet,
+    /// Functions that any hook of the tenant names under `call`: hidden from models unless an agent lists them by full name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hook_functions: Vec<String>,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// An agent, as it was when the job started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AgentSpec {
+    /// Its id.
+    pub id: String,
+    /// The plugin that it comes from.
+    pub plugin: String,
+    /// The model, e.g. `anthropic/claude-sonnet-4-5`.
+    pub model: String,
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Stored>,
+    /// Tool ids or patterns over full names; absent: all functions of its own plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Ids of its own plugin's tools: what it sees where `tools` is absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_tools: Vec<String>,
+    /// JSON Schema of the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Stored>,
+    /// JSON Schema of the output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Stored>,
+    /// Model turns of the job.
+    pub max_turns: u32,
+    /// Output tokens of a model turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// With an output.
+    Completed {
+        /// The output.
+        output: Stored,
+    },
+    /// Without.
+    Failed {
+        /// Why.
+        error: JobError,
+    },
+    /// Somebody cancelled it.
+    Cancelled {
+        /// Who.
+        by: String,
+    },
+}
+
+/// Why a job failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct JobError {
+    /// `HookDenied`, `ModelFailed`, `ContextFull`, `MaxTokens`, `Refused`, `MaxTurns` or `BadOutput`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For people.
+    pub message: String,
+    /// The hook that denied, for `HookDenied`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<String>,
+    /// Its reason, for `HookDenied`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl JobError {
+    /// An error without a hook.
+    pub(crate) fn plain(kind: &str, message: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), message: message.into(), hook: None, reason: None }
+    }
+}

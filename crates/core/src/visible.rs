@@ -1,0 +1,84 @@
+//! Which functions an agent's model may see and call (SPEC §2).
+//!
+//! Invariant: a function whose bare name starts with `_` is hidden from every model.
+
+use crate::job::{AgentSpec, JobSpec};
+use crate::name::{FunctionName, pattern_fits};
+
+/// The tools of which a model may see functions, among these.
+pub fn tools<'a>(agent: &AgentSpec, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    all.into_iter()
+        .filter(|tool| match &agent.tools {
+            None => agent.own_tools.iter().any(|t| t == tool),
+            Some(entries) => entries.iter().any(|e| match e.split_once('.') {
+                Some((pattern, _)) => pattern_fits(pattern, tool) || pattern.contains('*'),
+                None => pattern_fits(e, tool),
+            }),
+        })
+        .collect()
+}
+
+/// Whether the job's model may see and call a function.
+///
+/// Hidden are lifecycle functions, and functions that any hook names under `call` unless the agent lists them by full name.
+pub fn sees(spec: &JobSpec, name: &FunctionName) -> bool {
+    if name.is_lifecycle() {
+        return false;
+    }
+    let full = name.to_string();
+    let listed = |entry: &String| {
+        if entry.contains('.') { pattern_fits(entry, &full) } else { pattern_fits(entry, name.tool()) }
+    };
+    match &spec.agent.tools {
+        Some(entries) if entries.contains(&full) => true,
+        _ if spec.hook_functions.contains(&full) => false,
+        Some(entries) => entries.iter().any(listed),
+        None => spec.agent.own_tools.iter().any(|t| t == name.tool()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::tests_spec;
+
+    fn spec(tools: Option<&[&str]>) -> JobSpec {
+        let mut spec = tests_spec(vec![]);
+        spec.agent.tools = tools.map(|t| t.iter().map(|s| (*s).to_owned()).collect());
+        spec.agent.own_tools = vec!["git".into(), "policy".into()];
+        spec.hook_functions = vec!["policy.check".into()];
+        spec
+    }
+
+    #[test]
+    fn an_agent_sees_what_it_lists_or_its_own_plugins_functions() {
+        for (tools, name, sees_it) in [
+            (None, "git.push", true),
+            (None, "web.get", false),
+            (None, "policy.check", false),
+            (None, "git._Stop", false),
+            (Some(&["git"][..]), "git.push", true),
+            (Some(&["git"][..]), "git2.push", false),
+            (Some(&["git.p*"][..]), "git.push", true),
+            (Some(&["git.p*"][..]), "git.log", false),
+            (Some(&["*"][..]), "web.get", true),
+            (Some(&["*"][..]), "policy.check", false),
+            (Some(&["policy.*"][..]), "policy.check", false),
+            (Some(&["policy.check"][..]), "policy.check", true),
+            (Some(&["git._Stop", "*"][..]), "git._Stop", false),
+            (Some(&[][..]), "git.push", false),
+        ] {
+            let name = FunctionName::parse(name).unwrap();
+            assert_eq!(sees(&spec(tools), &name), sees_it, "{tools:?} {name}");
+        }
+    }
+
+    #[test]
+    fn tools_that_may_hold_visible_functions_are_found() {
+        let all = ["git", "web", "policy"];
+        assert_eq!(super::tools(&spec(None).agent, all), ["git", "policy"]);
+        assert_eq!(super::tools(&spec(Some(&["w*"])).agent, all), ["web"]);
+        assert_eq!(super::tools(&spec(Some(&["web.get"])).agent, all), ["web"]);
+        assert_eq!(super::tools(&spec(Some(&["*b.get"])).agent, all).len(), 3);
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs one job: feeds its machine, writes its history, and does what it commands.
+//!
+//! Invariant: facts and the beginnings of the effects that follow from them are committed together, before those effects.
+//! Invariant: dropping the future of [`run`] ends everything under way; the history says what was.
+
+mod catalogue;
+mod effects;
+mod journal;
+mod runner;
+
+pub use catalogue::ToolTraits;
+
+use crate::observe::Observer;
+use crate::ports::clock::Clock;
+use crate::ports::model::Model;
+use crate::ports::store::{NewJob, Store, StoreError};
+use crate::ports::tools::Tools;
+use hookwright_core::history::ReplayError;
+use hookwright_core::job::{Command, JobSpec, Outcome};
+use hookwright_core::stored::Blob;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a job needs of the world.
+#[derive(Clone)]
+pub struct Deps {
+    /// Where histories stand.
+    pub store: Arc<dyn Store>,
+    /// The tenant's tools.
+    pub tools: Arc<dyn Tools>,
+    /// The agent's model.
+    pub model: Arc<dyn Model>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What manifests say of tools, by tool id.
+    pub traits: HashMap<String, ToolTraits>,
+    /// Called around every effect; for tests that end the process there.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Called before an effect is done (its beginning is durable) and after (its end is not).
+pub type Checkpoint = Arc<dyn Fn(When, &Command) + Send + Sync>;
+
+/// A side of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before it is done.
+    Before,
+    /// After it is done.
+    After,
+}
+
+/// Which job to run.
+pub enum Which {
+    /// A new one.
+    New(Box<NewRun>),
+    /// One that was begun.
+    Resume {
+        /// Its id.
+        job: String,
+        /// This process, for people.
+        process: String,
+    },
+}
+
+/// A job to start.
+#[derive(Debug)]
+pub struct NewRun {
+    /// Its row.
+    pub job: NewJob,
+    /// What decides how it goes on.
+    pub spec: JobSpec,
+    /// Values that the spec names and that are too large for its record.
+    pub blobs: Vec<Blob>,
+}
+
+/// How to run it.
+#[derive(Clone)]
+pub struct Options {
+    /// Return where only people are awaited, instead of waiting with them.
+    pub detach: bool,
+    /// Cancels the job.
+    pub cancel: CancellationToken,
+    /// Who cancels through `cancel`, for the history.
+    pub cancelled_by: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// The job is over.
+    Finished(Outcome),
+    /// Only people are awaited, and `detach` was asked for.
+    Detached,
+}
+
+/// Why a job could not be run on. Its history says how far it came.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store failed, or another process has the job.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The history can't be replayed.
+    #[error("job {job} can't go on: {why}")]
+    Replay {
+        /// The job.
+        job: String,
+        /// Why.
+        why: ReplayError,
+    },
+    /// A fact did not fit the machine: a fault of ours.
+    #[error("job {job} can't go on: {why} (a fault in Hookwright; its history is intact)")]
+    Machine {
+        /// The job.
+        job: String,
+        /// What did not fit.
+        why: hookwright_core::job::Mismatch,
+    },
+}
+
+/// Runs a job until it ends, or waits where `detach` is asked for.
+pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn Observer>) -> Result<End, RunError> {
+    let mut runner = runner::Runner::open(deps, which, observer).await?;
+    let end = runner.run(options).await;
+    runner.close().await;
+    end
+}

@@ -1,0 +1,157 @@
+//! The functions that a job's model may call, as their servers list them.
+
+use crate::ports::tools::{ListedFunction, Tools};
+use hookwright_core::job::{JobSpec, RequestedCall};
+use hookwright_core::message::FunctionSpec;
+use hookwright_core::stored::Stored;
+use hookwright_core::{FunctionName, json, text, visible};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a manifest says of a tool beside how it is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolTraits {
+    /// Bare names of functions that may be called again where it is not known whether a call was made.
+    pub idempotent: Vec<String>,
+    /// Whether the server's own hints are believed.
+    pub trust_annotations: bool,
+}
+
+/// What is known of a function.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) spec: FunctionSpec,
+    pub(super) schema_sha256: String,
+    idempotent: bool,
+}
+
+/// The functions of a job.
+#[derive(Default)]
+pub(super) struct Catalogue {
+    known: Mutex<Arc<HashMap<String, Known>>>,
+    down: Mutex<HashMap<String, String>>,
+}
+
+impl Catalogue {
+    /// Asks all tools that the agent may use what they list; in the tools' order. A tool that is down keeps what was known of it.
+    pub(super) async fn refresh(
+        &self,
+        tools: &dyn Tools,
+        spec: &JobSpec,
+        traits: &HashMap<String, ToolTraits>,
+    ) -> Vec<FunctionSpec> {
+        let status = tools.status();
+        let before = self.snapshot();
+        let ids = visible::tools(&spec.agent, status.iter().map(|s| s.tool.as_str()));
+        // Servers that still start are awaited side by side.
+        let lists = futures_util::future::join_all(ids.iter().map(|tool| tools.functions(tool))).await;
+        let (mut known, mut down, mut shown) = (HashMap::new(), HashMap::new(), vec![]);
+        for (tool, listed) in ids.iter().zip(lists) {
+            match listed {
+                Ok(listed) => {
+                    let traits = traits.get(*tool);
+                    for function in listed {
+                        let name = FunctionName::new(*tool, function.name.clone());
+                        if visible::sees(spec, &name) {
+                            let entry = describe(&name, function, traits);
+                            shown.push(entry.spec.clone());
+                            known.insert(name.to_string(), entry);
+                        }
+                    }
+                }
+                Err(error) => {
+                    down.insert((*tool).to_owned(), error.why);
+                    let prefix = format!("{tool}.");
+                    for (name, entry) in before.iter().filter(|(name, _)| name.starts_with(&prefix)) {
+                        shown.push(entry.spec.clone());
+                        known.insert(name.clone(), entry.clone());
+                    }
+                }
+            }
+        }
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        *self.down.lock().unwrap_or_else(PoisonError::into_inner) = down;
+        shown
+    }
+
+    fn snapshot(&self) -> Arc<HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A function's schema, as it was listed last; asks the server where it is not known yet.
+    pub(super) async fn schema(&self, tools: &dyn Tools, name: &str) -> Option<Value> {
+        if let Some(known) = self.snapshot().get(name) {
+            return Some(known.spec.input_schema.clone());
+        }
+        current(tools, name).await.map(|f| f.input_schema)
+    }
+
+    /// A call that a model asks for, with what is known of the function; refused where it may not or can't be made.
+    pub(super) fn requested(
+        &self,
+        spec: &JobSpec,
+        provider_id: String,
+        tool: String,
+        arguments: Stored,
+        is_object: bool,
+    ) -> RequestedCall {
+        let known = self.snapshot().get(&tool).cloned();
+        let shown = text::reason(Some(&tool), 200);
+        let refused = match &known {
+            Some(_) if is_object => None,
+            Some(_) => Some(format!("The call to {shown} was not made: its arguments are not a JSON object.")),
+            None => Some(match FunctionName::parse(&tool) {
+                Ok(name) if visible::sees(spec, &name) => {
+                    let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
+                    match down.get(name.tool()) {
+                        Some(why) => format!(
+                            "The call to {shown} was not made: the tool {} is not available: {}.",
+                            name.tool(),
+                            text::reason(Some(why), 500)
+                        ),
+                        None => format!("unknown tool: {shown}"),
+                    }
+                }
+                _ => format!("unknown tool: {shown}"),
+            }),
+        };
+        RequestedCall {
+            provider_id,
+            tool,
+            alias: None,
+            arguments,
+            refused,
+            idempotent: known.as_ref().is_some_and(|k| k.idempotent),
+            schema_sha256: known.map(|k| k.schema_sha256),
+        }
+    }
+}
+
+/// A function as its server lists it now.
+async fn current(tools: &dyn Tools, name: &str) -> Option<ListedFunction> {
+    let name = FunctionName::parse(name).ok()?;
+    let listed = tools.functions(name.tool()).await.ok()?;
+    listed.into_iter().find(|f| f.name == name.function())
+}
+
+/// The digest of a function's schema as its server lists it now.
+pub(super) async fn current_schema_sha256(tools: &dyn Tools, name: &FunctionName) -> Option<String> {
+    current(tools, &name.to_string()).await.map(|f| json::digest(&f.input_schema))
+}
+
+fn describe(name: &FunctionName, function: ListedFunction, traits: Option<&ToolTraits>) -> Known {
+    let idempotent = traits.is_some_and(|t| {
+        t.idempotent.contains(&function.name)
+            || (t.trust_annotations && (function.idempotent_hint || function.read_only_hint))
+    });
+    Known {
+        schema_sha256: json::digest(&function.input_schema),
+        spec: FunctionSpec {
+            name: name.to_string(),
+            description: function.description,
+            input_schema: function.input_schema,
+        },
+        idempotent,
+    }
+}

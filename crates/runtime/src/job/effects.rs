@@ -1,0 +1,334 @@
+//! Does one effect and says what came of it.
+//!
+//! Invariant: an effect has exactly one end; failures are ends, not errors, but for a store that can't give a value.
+
+use super::catalogue::{Catalogue, current_schema_sha256};
+use super::{Deps, When};
+use crate::hook::{self, ms_since};
+use crate::observe::{Event, Observer};
+use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
+use crate::ports::store::StoreError;
+use crate::ports::tools::CallOutcome;
+use crate::values::Values;
+use hookwright_core::approval::{self, Grant};
+use hookwright_core::call::read_result;
+use hookwright_core::event::{self, EventBody, EventHead, Moment};
+use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
+use hookwright_core::message::Message;
+use hookwright_core::stored::{Blob, Stored};
+use hookwright_core::{FunctionName, text};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What came of an effect.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) fact: Result<Fact, StoreError>,
+    pub(super) blobs: Vec<Blob>,
+}
+
+/// Everything that the effects of a job share.
+pub(super) struct Workshop {
+    pub(super) deps: Deps,
+    pub(super) spec: JobSpec,
+    pub(super) values: Values,
+    pub(super) catalogue: Catalogue,
+    pub(super) observer: Arc<dyn Observer>,
+    pub(super) holds_output: bool,
+}
+
+impl Workshop {
+    /// Does the effect. `conversation` is given for model turns; `late` takes what comes after a hook's timeout.
+    pub(super) async fn execute(
+        &self,
+        command: Command,
+        conversation: Vec<Message>,
+        expires_ms: u64,
+        late: mpsc::UnboundedSender<Done>,
+    ) -> Done {
+        if let Some(checkpoint) = &self.deps.checkpoint {
+            checkpoint(When::Before, &command);
+        }
+        let mut blobs = vec![];
+        let fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        if let Some(checkpoint) = &self.deps.checkpoint {
+            checkpoint(When::After, &command);
+        }
+        Done { fact, blobs }
+    }
+
+    async fn end_of(
+        &self,
+        command: &Command,
+        conversation: Vec<Message>,
+        expires_ms: u64,
+        late: mpsc::UnboundedSender<Done>,
+        blobs: &mut Vec<Blob>,
+    ) -> Result<Fact, StoreError> {
+        match command {
+            Command::Ask { effect, hook, head, value, arguments, structured, error, .. } => {
+                let body = self.body(head, value, arguments.as_ref(), structured.as_ref(), *error).await?;
+                let schema = self.schema_for(head).await?;
+                let hook = &self.spec.hooks.hooks[*hook];
+                let event = event::build(head, body);
+                let asked = hook::ask(&*self.deps.tools, hook, event, schema.as_ref(), &self.spec.limits).await;
+                if let (hookwright_core::chain::HookOutcome::Modify { value, .. }, Some(new)) =
+                    (&asked.outcome, asked.value)
+                {
+                    self.values.keep(value, new);
+                }
+                blobs.extend(asked.blobs);
+                if let Some(receiver) = asked.late {
+                    let effect = effect.clone();
+                    tokio::spawn(async move {
+                        if let Ok(answer) = receiver.await {
+                            let fact = Ok(Fact::HookLate { effect, after_ms: answer.after_ms });
+                            let _ = late.send(Done { fact, blobs: vec![] });
+                        }
+                    });
+                }
+                Ok(Fact::HookAnswered {
+                    effect: effect.clone(),
+                    outcome: asked.outcome,
+                    ms: asked.ms,
+                    other: asked.other,
+                })
+            }
+            Command::CallTool { effect, call, tool, arguments, grant, .. } => {
+                let start = Instant::now();
+                let outcome = match self.not_made(call, tool, arguments, grant.as_ref()).await {
+                    Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
+                    None => self.call(tool, arguments, blobs).await?,
+                };
+                Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
+            }
+            Command::CallModel { effect, turn, .. } => self.turn(effect, *turn, conversation, blobs).await,
+            Command::OpenApproval { effect, approval } => {
+                loop {
+                    let left = expires_ms.saturating_sub(self.deps.clock.now_ms());
+                    if left == 0 {
+                        break;
+                    }
+                    // In short pieces: the wall clock may be set, or the machine sleep, meanwhile.
+                    self.deps.clock.sleep(Duration::from_millis(left.min(30_000))).await;
+                }
+                Ok(Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() })
+            }
+            Command::CloseApproval { .. } | Command::Finish { .. } => {
+                Err(StoreError::Failed("not an effect that is carried out".into()))
+            }
+        }
+    }
+
+    async fn body(
+        &self,
+        head: &EventHead,
+        value: &Stored,
+        arguments: Option<&Stored>,
+        structured: Option<&Stored>,
+        error: Option<bool>,
+    ) -> Result<EventBody, StoreError> {
+        let value = (*self.values.load(value).await?).clone();
+        Ok(match head.event {
+            Moment::JobStart => EventBody::JobStart(value),
+            Moment::PreToolCall => EventBody::PreToolCall(value),
+            Moment::JobEnd => EventBody::JobEnd(value),
+            Moment::PostToolCall => EventBody::PostToolCall {
+                arguments: match arguments {
+                    Some(arguments) => (*self.values.load(arguments).await?).clone(),
+                    None => Value::Null,
+                },
+                result: value,
+                structured: match structured {
+                    Some(structured) => Some((*self.values.load(structured).await?).clone()),
+                    None => None,
+                },
+                error: error.unwrap_or(false),
+            },
+        })
+    }
+
+    /// What a new value must fit: the function's input schema, or the agent's declared one.
+    async fn schema_for(&self, head: &EventHead) -> Result<Option<Value>, StoreError> {
+        let declared = match head.event {
+            Moment::PreToolCall => {
+                let name = head.tool.as_deref().unwrap_or_default();
+                return Ok(self.catalogue.schema(&*self.deps.tools, name).await);
+            }
+            Moment::PostToolCall => None,
+            Moment::JobStart => self.spec.agent.input_schema.as_ref(),
+            Moment::JobEnd => self.spec.agent.output_schema.as_ref(),
+        };
+        match declared {
+            Some(schema) => Ok(Some((*self.values.load(schema).await?).clone())),
+            None => Ok(None),
+        }
+    }
+
+    /// Why a call is not made after all: its yes no longer holds, or its server is not there.
+    async fn not_made(
+        &self,
+        call: &str,
+        tool: &FunctionName,
+        arguments: &Stored,
+        grant: Option<&Grant>,
+    ) -> Option<String> {
+        if let Err(down) = self.deps.tools.ready(tool.tool()).await {
+            return Some(format!("the tool {} is not available: {}", tool.tool(), down.why));
+        }
+        let grant = grant?;
+        let name = tool.to_string();
+        let digest = approval::digest(
+            &self.spec.tenant,
+            &self.spec.job,
+            Some(call),
+            &self.spec.agent.id,
+            Some(&name),
+            arguments,
+        );
+        let schema = current_schema_sha256(&*self.deps.tools, tool).await;
+        approval::check_dispatch(grant, &digest, self.deps.clock.now_ms(), schema.as_deref())
+            .err()
+            .map(|e| e.to_string())
+    }
+
+    async fn call(
+        &self,
+        tool: &FunctionName,
+        arguments: &Stored,
+        blobs: &mut Vec<Blob>,
+    ) -> Result<ToolOutcome, StoreError> {
+        let Value::Object(map) = (*self.values.load(arguments).await?).clone() else {
+            return Ok(ToolOutcome::NotMade { why: "its arguments are not a JSON object".into() });
+        };
+        let timeout_ms = self.spec.limits.tool_timeout_ms;
+        Ok(match self.deps.tools.call(tool, map, Duration::from_millis(timeout_ms)).await {
+            CallOutcome::Answered { result, .. } => {
+                let read = read_result(result);
+                let mut keep = |value: Value| {
+                    let value = Arc::new(value);
+                    let (stored, blob) = Stored::shared(value.clone());
+                    self.values.keep(&stored, value);
+                    blobs.extend(blob);
+                    stored
+                };
+                ToolOutcome::Returned {
+                    result: keep(read.result),
+                    structured: read.structured.map(&mut keep),
+                    is_error: read.is_error,
+                }
+            }
+            CallOutcome::RpcError { code, message } => {
+                ToolOutcome::Failed { why: format!("error {code}: {}", text::reason(Some(&message), 2_000)) }
+            }
+            CallOutcome::TimedOut { .. } => ToolOutcome::TimedOut { after_ms: timeout_ms },
+            CallOutcome::NotSent { why } => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
+            CallOutcome::Lost { why } => ToolOutcome::Unknown { why: text::reason(Some(&why), 2_000) },
+        })
+    }
+
+    async fn turn(
+        &self,
+        effect: &str,
+        turn: u32,
+        conversation: Vec<Message>,
+        blobs: &mut Vec<Blob>,
+    ) -> Result<Fact, StoreError> {
+        let agent = &self.spec.agent;
+        let functions = self.catalogue.refresh(&*self.deps.tools, &self.spec, &self.deps.traits).await;
+        let messages = self.values.conversation(&conversation, self.spec.limits.result_bytes).await?;
+        let instructions = match &agent.instructions {
+            Some(stored) => self.values.load(stored).await?.as_str().map(str::to_owned),
+            None => None,
+        };
+        let output_schema = match &agent.output_schema {
+            Some(stored) => Some(self.values.load(stored).await?),
+            None => None,
+        };
+        let request = TurnRequest {
+            job: &self.spec.job,
+            turn,
+            instructions: instructions.as_deref(),
+            messages: &messages,
+            functions: &functions,
+            output_schema: output_schema.as_deref(),
+            max_tokens: agent.max_tokens,
+        };
+        let sink = Sink { observer: &*self.observer, silent: self.holds_output };
+        let start = Instant::now();
+        match self.deps.model.turn(request, &sink).await {
+            Ok(turn) => Ok(self.answered(effect, turn, output_schema.as_deref(), ms_since(start), blobs)),
+            Err(error) => Ok(Fact::ModelFailed {
+                effect: effect.to_owned(),
+                fault: if matches!(error, ModelError::ContextFull(_)) {
+                    ModelFault::ContextFull
+                } else {
+                    ModelFault::Failed
+                },
+                message: text::elide_middle(&text::escape_block(&error.to_string()), 4_000),
+            }),
+        }
+    }
+
+    fn answered(&self, effect: &str, turn: Turn, schema: Option<&Value>, ms: f64, blobs: &mut Vec<Blob>) -> Fact {
+        let mut keep = |value: Value| {
+            let value = Arc::new(value);
+            let (stored, blob) = Stored::shared(value.clone());
+            self.values.keep(&stored, value);
+            blobs.extend(blob);
+            stored
+        };
+        let (mut output, mut output_fault) = (None, None);
+        if let Some(schema) = schema
+            && turn.calls.is_empty()
+        {
+            let said = turn.text.as_deref().unwrap_or("");
+            match serde_json::from_str::<Value>(said.trim()) {
+                Err(e) => output_fault = Some(format!("it is not JSON: {e}")),
+                Ok(value) => match event::against(schema, &value) {
+                    Ok(()) => output = Some(keep(value)),
+                    Err(why) => output_fault = Some(why),
+                },
+            }
+        }
+        let calls = turn
+            .calls
+            .into_iter()
+            .map(|call| {
+                let is_object = call.arguments.is_object();
+                let arguments = keep(call.arguments);
+                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, is_object)
+            })
+            .collect();
+        Fact::ModelAnswered {
+            effect: effect.to_owned(),
+            text: turn.text.filter(|t| !t.is_empty()).map(|t| keep(Value::String(t))),
+            calls,
+            stop: turn.stop,
+            usage: turn.usage,
+            provider_state: turn.provider_state.map(&mut keep),
+            output,
+            output_fault,
+            ms,
+        }
+    }
+}
+
+struct Sink<'a> {
+    observer: &'a dyn Observer,
+    silent: bool,
+}
+
+impl TurnSink for Sink<'_> {
+    fn text(&self, piece: &str) {
+        if !self.silent {
+            self.observer.event(Event::Text(piece));
+        }
+    }
+    fn notice(&self, what: &str) {
+        self.observer.event(Event::Notice(what));
+    }
+}

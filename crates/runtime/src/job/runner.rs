@@ -1,0 +1,406 @@
+//! The loop: facts in, records written, commands done.
+
+use super::effects::{Done, Workshop};
+use super::journal::Journal;
+use super::{Deps, End, NewRun, Options, RunError, Which};
+use crate::observe::{Event, Observer};
+use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
+use crate::ports::tools::{ToolState, ToolStatus};
+use crate::values::Values;
+use hookwright_core::approval::Approval;
+use hookwright_core::history::{Head, replay};
+use hookwright_core::job::{Command, Fact, Machine, Outcome, Settlement, ToolOutcome, settle};
+use hookwright_core::text;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+pub(super) struct Runner {
+    machine: Machine,
+    journal: Journal,
+    workshop: Arc<Workshop>,
+    /// Begun and durable after the next commit; then carried out.
+    next: Vec<Command>,
+    /// When each waiting approval was opened, by effect.
+    opened: HashMap<String, u64>,
+    under_way: JoinSet<()>,
+    handles: HashMap<String, AbortHandle>,
+    sender: mpsc::UnboundedSender<Done>,
+    receiver: mpsc::UnboundedReceiver<Done>,
+    inbox: watch::Receiver<u64>,
+    tool_changes: Option<broadcast::Receiver<ToolStatus>>,
+}
+
+impl Runner {
+    pub(super) async fn open(deps: Deps, which: Which, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+        match which {
+            Which::New(run) => Self::create(deps, *run, observer).await,
+            Which::Resume { job, process } => Self::resume(deps, &job, process, observer).await,
+        }
+    }
+
+    async fn create(deps: Deps, run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+        let now = deps.clock.now_ms();
+        let job = run.spec.job.clone();
+        let (machine, commands) =
+            Machine::new(run.spec.clone()).map_err(|why| RunError::Machine { job: job.clone(), why })?;
+        let mut journal = Journal::new(deps.store.clone(), None, Head::default(), None);
+        journal.record(now, Fact::Started { spec: Box::new(run.spec) });
+        journal.blobs(run.blobs);
+        let mut runner = Self::assemble(deps, machine, journal, observer);
+        runner.emit(now, commands)?;
+        runner.status();
+        let (batch, fresh) = runner.journal.take();
+        let lease = runner.journal.store.create_job(run.job, batch).await?;
+        runner.journal.lease = Some(lease);
+        for record in &fresh {
+            runner.workshop.observer.event(Event::Recorded(record));
+        }
+        Ok(runner)
+    }
+
+    async fn resume(deps: Deps, job: &str, process: String, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+        let lease = deps.store.take_lease(job).await?;
+        let texts = deps.store.records(job, 0).await?;
+        let (machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
+        let journal = Journal::new(deps.store.clone(), Some(lease), head, None);
+        let mut runner = Self::assemble(deps, machine, journal, observer);
+        if runner.machine.outcome().is_some() {
+            return Ok(runner);
+        }
+        let now = runner.now();
+        runner.journal.record(now, Fact::Resumed { process });
+        runner.settle_all(now).await?;
+        runner.status();
+        Ok(runner)
+    }
+
+    /// What was under way when the last process ended (SPEC §8).
+    async fn settle_all(&mut self, now: u64) -> Result<(), RunError> {
+        if let Some(outcome) = self.machine.due_outcome().cloned() {
+            for row in self.journal.store.approvals(true).await? {
+                if row.job == self.machine.spec().job {
+                    self.journal.closed(row.id, ApprovalState::Closed);
+                }
+            }
+            return self.finish(now, outcome);
+        }
+        let pending: Vec<(Command, bool)> = self.machine.pending().map(|(c, begun)| (c.clone(), begun)).collect();
+        for (command, begun) in pending {
+            if let Command::OpenApproval { effect, approval } = &command
+                && begun
+            {
+                let row = self.journal.store.approval(&approval.id).await?;
+                self.opened.insert(effect.clone(), row.opened_ms);
+            }
+            if !begun {
+                self.emit(now, vec![command])?;
+                continue;
+            }
+            match settle(&command) {
+                Settlement::Again | Settlement::Wait => self.next.push(command),
+                Settlement::Unknown => {
+                    let effect = command.effect().unwrap_or_default().to_owned();
+                    let why = "the process ended while it was under way".to_owned();
+                    let outcome = ToolOutcome::Unknown { why };
+                    self.take(now, Fact::ToolReturned { effect, outcome, ms: 0.0 })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn assemble(deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let inbox = deps.store.inbox_changes();
+        let tool_changes = deps.tools.changes();
+        let workshop = Workshop {
+            spec: machine.spec().clone(),
+            values: Values::new(deps.store.clone()),
+            catalogue: super::catalogue::Catalogue::default(),
+            observer,
+            holds_output: machine.holds_output(),
+            deps,
+        };
+        Self {
+            machine,
+            journal,
+            workshop: Arc::new(workshop),
+            next: vec![],
+            opened: HashMap::new(),
+            under_way: JoinSet::new(),
+            handles: HashMap::new(),
+            sender,
+            receiver,
+            inbox,
+            tool_changes,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.workshop.deps.clock.now_ms()
+    }
+
+    /// Runs until the job is over.
+    pub(super) async fn run(&mut self, options: Options) -> Result<End, RunError> {
+        self.read_inbox().await?;
+        let mut cancelled = false;
+        loop {
+            self.commit_and_go_on().await?;
+            if let Some(outcome) = self.machine.outcome() {
+                return Ok(End::Finished(outcome.clone()));
+            }
+            if options.detach && self.machine.only_waits() && self.next.is_empty() {
+                return Ok(End::Detached);
+            }
+            tokio::select! {
+                biased;
+                () = options.cancel.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    self.cancel(options.cancelled_by.clone())?;
+                }
+                Some(done) = self.receiver.recv() => {
+                    self.done(done)?;
+                    // What has ended meanwhile goes into the same batch.
+                    while let Ok(done) = self.receiver.try_recv() {
+                        if self.machine.due_outcome().is_some() || self.machine.outcome().is_some() {
+                            break;
+                        }
+                        self.done(done)?;
+                    }
+                }
+                Some(ended) = self.under_way.join_next() => {
+                    // An effect that panicked has no end: the job must not wait for it.
+                    if let Err(error) = ended && error.is_panic() {
+                        let why = "an effect ended in a panic; the job's history is intact and it can be resumed";
+                        return Err(StoreError::Failed(why.into()).into());
+                    }
+                }
+                changed = self.inbox.changed() => match changed {
+                    Ok(()) => self.read_inbox().await?,
+                    Err(_) => return Err(StoreError::Failed("the store was closed".into()).into()),
+                },
+                Some(Some(status)) = next_change(&mut self.tool_changes), if self.tool_changes.is_some() => self.tool_state(status)?,
+            }
+            self.status();
+        }
+    }
+
+    /// Gives the lease back. A store that fails here is no matter: the lease ends with the process.
+    pub(super) async fn close(&mut self) {
+        self.under_way.abort_all();
+        if let Some(lease) = &self.journal.lease {
+            let _ = self.journal.store.release(lease).await;
+        }
+    }
+
+    async fn commit_and_go_on(&mut self) -> Result<(), RunError> {
+        for record in self.journal.commit().await? {
+            self.workshop.observer.event(Event::Recorded(&record));
+        }
+        for command in std::mem::take(&mut self.next) {
+            self.carry_out(command).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&mut self, command: Command) -> Result<(), RunError> {
+        let Some(effect) = command.effect().map(str::to_owned) else { return Ok(()) };
+        let conversation = match &command {
+            Command::CallModel { .. } => self.machine.conversation().to_vec(),
+            _ => vec![],
+        };
+        let mut expires_ms = 0;
+        if let Command::OpenApproval { effect, approval } = &command {
+            let opened = self.opened.get(effect).copied().unwrap_or_default();
+            expires_ms = opened.saturating_add(approval.expires_after_ms);
+            let shown = self.loaded(approval).await?;
+            self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
+        }
+        let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
+        let handle = self.under_way.spawn(async move {
+            let done = workshop.execute(command, conversation, expires_ms, sender.clone()).await;
+            let _ = sender.send(done);
+        });
+        self.handles.insert(effect, handle);
+        Ok(())
+    }
+
+    async fn loaded(&self, approval: &Approval) -> Result<Approval, StoreError> {
+        let values = &self.workshop.values;
+        let mut shown = approval.clone();
+        shown.original = values.full(&approval.original).await?;
+        shown.value = values.full(&approval.value).await?;
+        if let Some(arguments) = &approval.arguments {
+            shown.arguments = Some(values.full(arguments).await?);
+        }
+        for change in &mut shown.changes {
+            change.from = values.full(&change.from).await?;
+            change.to = values.full(&change.to).await?;
+        }
+        Ok(shown)
+    }
+
+    fn done(&mut self, done: Done) -> Result<(), RunError> {
+        let fact = done.fact?;
+        self.journal.blobs(done.blobs);
+        if let Fact::ApprovalExpired { approval, .. } = &fact {
+            self.journal.closed(approval.clone(), ApprovalState::Expired);
+        }
+        self.take(self.now(), fact)
+    }
+
+    /// Records a fact, tells the machine, and gathers what follows.
+    fn take(&mut self, now: u64, fact: Fact) -> Result<(), RunError> {
+        let mut facts = VecDeque::from([fact]);
+        while let Some(fact) = facts.pop_front() {
+            if let Some(effect) = effect_of(&fact)
+                && let Some(handle) = self.handles.remove(effect)
+                && matches!(fact, Fact::ApprovalDecided { .. })
+            {
+                handle.abort();
+            }
+            let at_ms = self.journal.record(now, fact.clone());
+            let commands = self.handle(at_ms, &fact)?;
+            self.emit(now, commands)?;
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, at_ms: u64, fact: &Fact) -> Result<Vec<Command>, RunError> {
+        self.machine.handle(at_ms, fact).map_err(|why| RunError::Machine { job: self.machine.spec().job.clone(), why })
+    }
+
+    /// Records the beginnings of effects; they are carried out after the next commit.
+    fn emit(&mut self, now: u64, commands: Vec<Command>) -> Result<(), RunError> {
+        for command in commands {
+            match &command {
+                Command::Finish { outcome } => self.finish(now, outcome.clone())?,
+                Command::CloseApproval { approval } => self.journal.closed(approval.clone(), ApprovalState::Closed),
+                Command::Ask { .. }
+                | Command::CallTool { .. }
+                | Command::CallModel { .. }
+                | Command::OpenApproval { .. } => {
+                    let fact = Fact::Begun { command: command.digest_only() };
+                    let at_ms = self.journal.record(now, fact.clone());
+                    self.handle(at_ms, &fact)?;
+                    if let Command::OpenApproval { effect, approval } = &command {
+                        self.opened.insert(effect.clone(), at_ms);
+                        self.journal.opened(approval, at_ms);
+                    }
+                    self.next.push(command);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, now: u64, outcome: Outcome) -> Result<(), RunError> {
+        self.next.clear();
+        self.under_way.abort_all();
+        let fact = Fact::Finished { outcome };
+        let at_ms = self.journal.record(now, fact.clone());
+        self.handle(at_ms, &fact).map(drop)
+    }
+
+    fn cancel(&mut self, by: String) -> Result<(), RunError> {
+        if self.machine.outcome().is_some() {
+            return Ok(());
+        }
+        // Whatever is under way is dropped, which tells its servers.
+        self.under_way.abort_all();
+        self.take(self.now(), Fact::Cancelled { by: text::reason(Some(&by), 200) })
+    }
+
+    fn tool_state(&mut self, status: ToolStatus) -> Result<(), RunError> {
+        let state = match status.state {
+            ToolState::Restarting => "restarting",
+            ToolState::Failed => "failed",
+            ToolState::Ready if status.starts > 1 => "ready",
+            ToolState::Ready | ToolState::Starting => return Ok(()),
+        };
+        let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
+        self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
+    }
+
+    async fn read_inbox(&mut self) -> Result<(), RunError> {
+        let job = self.machine.spec().job.clone();
+        for item in self.journal.store.inbox(&job).await? {
+            if self.machine.outcome().is_some() {
+                return Ok(());
+            }
+            self.journal.taken(item.id);
+            match item.what {
+                InboxKind::Cancel { by, .. } => self.cancel(by)?,
+                InboxKind::Decided { approval, decision } => {
+                    let waiting = self.machine.pending().find_map(|(command, begun)| match command {
+                        Command::OpenApproval { effect, approval: a } if begun && a.id == approval => {
+                            Some((effect.clone(), a.digest == decision.digest && a.may_decide(&decision.by)))
+                        }
+                        _ => None,
+                    });
+                    match waiting {
+                        Some((effect, true)) => {
+                            let now = self.now();
+                            self.take(
+                                now,
+                                Fact::ApprovalDecided {
+                                    effect,
+                                    approval,
+                                    approve: decision.approve,
+                                    by: decision.by,
+                                    verified: decision.verified,
+                                    note: decision.note.map(|n| text::reason(Some(&n), 2_000)),
+                                    digest: decision.digest,
+                                    decided_ms: decision.at_ms,
+                                },
+                            )?;
+                        }
+                        Some((_, false)) => {
+                            tracing::warn!(approval, "a decision that does not fit its approval was ignored");
+                        }
+                        None => tracing::info!(approval, "a decision came for an approval that no longer waits"),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) {
+        let status = match self.machine.outcome() {
+            Some(Outcome::Completed { .. }) => JobStatus::Completed,
+            Some(Outcome::Failed { .. }) => JobStatus::Failed,
+            Some(Outcome::Cancelled { .. }) => JobStatus::Cancelled,
+            None if self.machine.only_waits() => JobStatus::Waiting,
+            None => JobStatus::Running,
+        };
+        self.journal.status(status);
+    }
+}
+
+fn effect_of(fact: &Fact) -> Option<&str> {
+    match fact {
+        Fact::HookAnswered { effect, .. }
+        | Fact::ModelAnswered { effect, .. }
+        | Fact::ModelFailed { effect, .. }
+        | Fact::ToolReturned { effect, .. }
+        | Fact::ApprovalDecided { effect, .. }
+        | Fact::ApprovalExpired { effect, .. } => Some(effect),
+        _ => None,
+    }
+}
+
+/// The next change of a tool; `Some(None)` where some were missed.
+async fn next_change(changes: &mut Option<broadcast::Receiver<ToolStatus>>) -> Option<Option<ToolStatus>> {
+    let receiver = changes.as_mut()?;
+    match receiver.recv().await {
+        Ok(status) => Some(Some(status)),
+        Err(broadcast::error::RecvError::Lagged(_)) => Some(None),
+        Err(broadcast::error::RecvError::Closed) => {
+            *changes = None;
+            std::future::pending().await
+        }
+    }
+}
