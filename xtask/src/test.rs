@@ -41,14 +41,14 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let all = Instant::now();
     let steps = options.steps();
+    empty_temporary()?;
     if options.set_up || steps.iter().any(|step| step.needs_tools()) {
         say::step("setting up what the tests need (Python and Node packages, in .tools)");
         tools::set_up()?;
     }
     if options.set_up {
-        return Ok(());
+        return empty_temporary();
     }
-    empty_temporary()?;
 
     let mut report = Vec::new();
     let mut failed = Vec::new();
