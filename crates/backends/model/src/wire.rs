@@ -150,7 +150,7 @@ const MAX_CALLS: usize = 1_024;
 
 /// A value of the conversation, which the port promises is present.
 fn present(stored: &Stored) -> Result<&Value, ModelError> {
-    stored.value.as_ref().ok_or_else(|| {
+    stored.value.as_deref().ok_or_else(|| {
         ModelError::Config(format!("a value of the conversation is not there any more (sha256 {})", stored.sha256))
     })
 }
@@ -165,7 +165,7 @@ fn user_text(content: &Stored) -> Result<String, ModelError> {
 
 /// The state that a turn of this wire format left in a message.
 fn state_of<'a>(state: Option<&'a Stored>, wire: &str) -> Option<&'a Value> {
-    state.and_then(|s| s.value.as_ref()).filter(|s| s.get("wire").and_then(Value::as_str) == Some(wire))
+    state.and_then(|s| s.value.as_deref()).filter(|s| s.get("wire").and_then(Value::as_str) == Some(wire))
 }
 
 /// The instructions, with the wish for JSON where the provider can't be told of the schema otherwise.

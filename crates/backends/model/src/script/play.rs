@@ -104,7 +104,7 @@ fn is_turn(message: &Message) -> bool {
 fn seen(messages: &[Message]) -> String {
     let since = messages.iter().rposition(is_turn).map_or(0, |i| i + 1);
     let texts = messages.get(since..).unwrap_or_default().iter().filter_map(|message| match message {
-        Message::User { content } | Message::Tool { content, .. } => content.value.as_ref().map(content_text),
+        Message::User { content } | Message::Tool { content, .. } => content.value.as_deref().map(content_text),
         Message::Assistant { .. } => None,
     });
     texts.collect::<Vec<_>>().join("\n")
