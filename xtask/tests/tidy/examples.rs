@@ -1,0 +1,57 @@
+//! Examples and templates are whole: a manifest that the core takes, a README, events with what must come of them.
+
+use crate::repository::{files, root, text};
+use hookwright_core::manifest::{self, Source};
+use serde_json::Value;
+
+/// What the core has to say about a manifest.
+fn problems(folder_name: &str, text: &str) -> Vec<String> {
+    let source = Source { file: "plugin.yaml", folder_name };
+    let found = match manifest::parse_bytes(text.as_bytes(), source) {
+        Ok(parsed) => parsed.warnings,
+        Err(found) => found,
+    };
+    found.iter().map(|diagnostic| format!("{folder_name}: {diagnostic:?}")).collect()
+}
+
+/// Folders of the tracked files with this name.
+fn folders_of(name: &str) -> Vec<String> {
+    let ends = format!("/{name}");
+    files().iter().filter_map(|file| file.strip_suffix(&ends)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_core_has_nothing_to_say_about_manifests_of_examples_and_templates() {
+    let folders = folders_of("plugin.yaml");
+    let ours = |place: &str| folders.iter().filter(|folder| folder.starts_with(place)).count();
+    assert_eq!((ours("examples/"), ours("crates/cli/templates/")), (7, 3), "{folders:?}");
+    let mut wrong = Vec::new();
+    for folder in folders.iter().filter(|folder| folder.starts_with("examples/") || folder.contains("/templates/")) {
+        let text = text(&format!("{folder}/plugin.yaml")).unwrap().replace("{{name}}", "guard");
+        wrong.extend(problems(folder.rsplit('/').next().unwrap(), &text));
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(!problems("x", "hooks: [{ on: job_end, call: a.b, timeout: 31s }]").is_empty());
+}
+
+#[test]
+fn every_plugin_has_a_readme_and_events_with_what_must_come_of_them() {
+    for folder in folders_of("plugin.yaml").iter().filter(|folder| folder.starts_with("examples/")) {
+        assert!(root().join(folder).join("README.md").is_file(), "{folder}");
+        let names: Vec<_> = files().into_iter().filter(|file| file.starts_with(&format!("{folder}/events/"))).collect();
+        let expected: Vec<_> = names.iter().filter(|name| name.ends_with(".expected.json")).collect();
+        assert!(!expected.is_empty() && names.len() == 2 * expected.len(), "{folder}: {names:?}");
+        for name in expected {
+            let event = name.replace(".expected.json", ".json");
+            let [event, expected] =
+                [&event, name].map(|file| serde_json::from_str::<Value>(&text(file).unwrap()).unwrap());
+            let moment = event["event"].as_str().and_then(hookwright_core::event::Moment::from_name).unwrap();
+            assert!(!event[moment.key()].is_null() && event["job"].is_string() && event["agent"].is_string(), "{name}");
+            assert!(
+                ["allow", "modify", "deny", "escalate"].map(Some).contains(&expected["verdict"].as_str()),
+                "{name}"
+            );
+            assert!(expected["answers"].is_array(), "{name}");
+        }
+    }
+}
