@@ -143,7 +143,12 @@ impl State {
     }
 
     pub(super) fn control(&mut self, bytes: Vec<u8>) -> Control {
-        if self.dead.is_some() || self.broken.is_some() || self.stdin.is_none() || self.closing || self.controls >= MAX_CONTROLS {
+        if self.dead.is_some()
+            || self.broken.is_some()
+            || self.stdin.is_none()
+            || self.closing
+            || self.controls >= MAX_CONTROLS
+        {
             return Control::Dropped;
         }
         match self.push(Outgoing { id: None, bytes, written: 0 }) {
@@ -291,7 +296,8 @@ impl State {
         if self.dead.is_some() {
             return;
         }
-        self.all_read = self.stdin.as_ref().is_none_or(|stdin| rustix::io::ioctl_fionread(stdin).is_ok_and(|unread| unread == 0));
+        self.all_read =
+            self.stdin.as_ref().is_none_or(|stdin| rustix::io::ioctl_fionread(stdin).is_ok_and(|unread| unread == 0));
         let waiting = std::mem::take(&mut self.waiting);
         for (id, waiting) in waiting {
             let why = why.clone();
