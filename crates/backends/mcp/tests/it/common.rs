@@ -118,6 +118,15 @@ pub async fn until_state(host: &McpHost, tool: &str, state: ToolState) {
     until(&format!("{tool} is {state:?}"), || status(host, tool).state == state).await;
 }
 
+/// Waits until a tool's server is connected after so many starts.
+pub async fn until_again(host: &McpHost, tool: &str, starts: u32) {
+    let again = || {
+        let now = status(host, tool);
+        now.starts == starts && now.state == ToolState::Ready
+    };
+    until(&format!("{tool} is ready after {starts} starts"), again).await;
+}
+
 /// A folder for a test's files.
 pub struct Files(tempfile::TempDir);
 

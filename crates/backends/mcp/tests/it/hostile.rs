@@ -35,8 +35,7 @@ async fn a_line_without_end_ends_the_connection_and_not_the_memory() {
     let host = with_good_and(tool("a", &[("endless", json!([{"unending": 50_000_000}, {"hang": true}]))]), limit).await;
     let (why, ()) = tokio::join!(lost(&host, "a.endless"), good_is_unharmed(&host));
     assert!(why.contains("a line of more than"), "{why}");
-    until_state(&host, "a", ToolState::Ready).await;
-    assert_eq!(status(&host, "a").starts, 2);
+    until_again(&host, "a", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,7 +186,7 @@ async fn a_server_that_never_reads_again_is_started_again_after_its_limit() {
     result(&host, "a.stop").await;
     let outcome = host.call(&FunctionName::new("a", "echo"), arguments(300_000), LONG).await;
     assert!(matches!(&outcome, CallOutcome::Lost { why } if why.contains("read nothing")), "{outcome:?}");
-    until_state(&host, "a", ToolState::Ready).await;
+    until_again(&host, "a", 2).await;
     assert!(result(&host, "a.echo").await["content"].is_array());
 }
 

@@ -107,7 +107,7 @@ async fn trap_06_calls_in_flight_fail_at_once_when_the_server_dies() {
         let ((why, failed), ended) = tokio::join!(hanging, ending);
         assert!(why.contains(told) && why.contains("out of luck"), "{why}");
         assert!(failed.saturating_duration_since(ended) < Duration::from_secs(3));
-        until_state(&host, "a", ToolState::Ready).await;
+        until_again(&host, "a", 2).await;
         good_is_unharmed(&host).await;
     }
 }
