@@ -13,7 +13,13 @@ const MAX_REDIRECTS: usize = 5;
 
 impl HttpLink {
     /// Checks the settings; nothing is sent yet.
-    pub(crate) fn new(tool: &str, url: &str, headers: &[(String, String)], secrets: &Secrets, config: &Arc<HostConfig>) -> Result<Self, String> {
+    pub(crate) fn new(
+        tool: &str,
+        url: &str,
+        headers: &[(String, String)],
+        secrets: &Secrets,
+        config: &Arc<HostConfig>,
+    ) -> Result<Self, String> {
         let url = reqwest::Url::parse(url).map_err(|e| format!("its url is wrong: {e}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("its url is wrong: expected http://… or https://…".to_owned());
@@ -25,7 +31,8 @@ impl HttpLink {
         if url.host_str().is_some_and(is_loopback) {
             client = client.no_proxy();
         }
-        let client = client.build().map_err(|e| format!("no HTTP client can be made: {}", super::exchange::cause(&e)))?;
+        let client =
+            client.build().map_err(|e| format!("no HTTP client can be made: {}", super::exchange::cause(&e)))?;
         Ok(Self(Arc::new(Inner {
             tool: tool.to_owned(),
             client,

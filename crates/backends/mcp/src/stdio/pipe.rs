@@ -88,12 +88,20 @@ impl Pipe {
         let _slot = match timeout_at(deadline, self.slots.acquire()).await {
             Ok(Ok(slot)) => slot,
             Ok(Err(_)) => return not_sent(self.why()),
-            Err(_) => return not_sent(format!("it has {} calls in work, and none ended in time", self.config.max_in_flight)),
+            Err(_) => {
+                return not_sent(format!("it has {} calls in work, and none ended in time", self.config.max_in_flight));
+            }
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut line = match wire::request(id, ask.method, params) {
             Ok(line) if line.len() < self.config.message_bytes => line,
-            Ok(line) => return not_sent(format!("a request of {} bytes is over the limit of {}", line.len(), self.config.message_bytes)),
+            Ok(line) => {
+                return not_sent(format!(
+                    "a request of {} bytes is over the limit of {}",
+                    line.len(),
+                    self.config.message_bytes
+                ));
+            }
             Err(e) => return not_sent(e.to_string()),
         };
         line.push(b'\n');

@@ -2,9 +2,9 @@
 //!
 //! Invariant: what a child says unasked costs others nothing: it is counted, and a child that says too much is read more slowly.
 
-use crate::lines::{Line, Lines, TooLong};
 use super::pipe::{Expected, Pipe};
 use crate::config::HostConfig;
+use crate::lines::{Line, Lines, TooLong};
 use crate::link::{Changes, Reply};
 use crate::said::{Secrets, shown};
 use crate::unasked::Unasked;
@@ -40,7 +40,10 @@ impl Reader {
                     if !lines.rest().is_empty() {
                         self.unasked("it ended in the middle of a line", lines.rest());
                         if let Some(id) = wire::likely_id(lines.rest(), b"") {
-                            self.pipe.deliver(id, Reply::Lost { why: "the server ended in the middle of its answer".to_owned() });
+                            self.pipe.deliver(
+                                id,
+                                Reply::Lost { why: "the server ended in the middle of its answer".to_owned() },
+                            );
                         }
                     }
                     return "the server closed its stdout".to_owned();
@@ -96,7 +99,8 @@ impl Reader {
         match wire::read(text) {
             Ok(Incoming::Answer { id: Some(id), said }) => {
                 if self.pipe.expects(id) == Expected::Nobody {
-                    return self.unasked("it answered a request that is not open: never made, or answered before", text);
+                    return self
+                        .unasked("it answered a request that is not open: never made, or answered before", text);
                 }
                 self.pipe.deliver(id, wire::meant(said, self.config.message_values));
             }

@@ -153,7 +153,8 @@ impl Tool {
         let first = record.opening.unwrap_or(Opening::Initialize);
         match self.connect_as(first, end).await {
             Ok(connection) => {
-                record.opening = Some(if connection.session.meta.is_some() { Opening::Discover } else { Opening::Initialize });
+                record.opening =
+                    Some(if connection.session.meta.is_some() { Opening::Discover } else { Opening::Initialize });
                 Ok(connection)
             }
             Err(Failed::Otherwise(not_opened)) => Err(not_opened),
@@ -178,7 +179,8 @@ impl Tool {
             Transport::Stdio { command, cwd, env } => {
                 let secrets: &Secrets = &self.spec.secrets;
                 let child = Child { tool: self.id(), command, cwd, env, secrets };
-                let link = StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
+                let link =
+                    StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
                 let running = Running { group: Arc::downgrade(link.group()), ended: link.ended().clone() };
                 *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
                 Link::Stdio(link)
@@ -189,11 +191,17 @@ impl Tool {
             }
         };
         // Requests get more time than there is: the limit's own words tell more than theirs.
-        let opened = timeout(limit, handshake::open(&link, first, &self.config, limit + Duration::from_secs(60), &self.spec.secrets)).await;
+        let opened = timeout(
+            limit,
+            handshake::open(&link, first, &self.config, limit + Duration::from_secs(60), &self.spec.secrets),
+        )
+        .await;
         let failed = match opened {
             Ok(Ok(session)) => return Ok(Connection { link, session }),
             Ok(Err(not_opened)) => match &link {
-                Link::Stdio(stdio) if stdio.pipe().closed().is_cancelled() && stdio.pipe().was_all_read() => Failed::ExitedOn(not_opened),
+                Link::Stdio(stdio) if stdio.pipe().closed().is_cancelled() && stdio.pipe().was_all_read() => {
+                    Failed::ExitedOn(not_opened)
+                }
                 Link::Stdio(_) | Link::Http(_) => Failed::Otherwise(not_opened),
             },
             Err(_) => {
