@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod approvals;
+mod crash;
 mod hooks;
+mod processes;
 mod run;
 mod support;

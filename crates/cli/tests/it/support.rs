@@ -115,6 +115,10 @@ impl World {
                 return None;
             }
             let found = self.call(&["approvals", "list", "--db", "jobs.db", "--output", "json"]);
+            if !found.status.success() {
+                // The store is being made at this moment.
+                return None;
+            }
             let list = found.json()["approvals"].as_array()?.clone();
             (!list.is_empty()).then_some(list)
         })
