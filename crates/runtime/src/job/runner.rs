@@ -148,6 +148,7 @@ impl Runner {
     /// Runs until the job is over.
     pub(super) async fn run(&mut self, options: Options) -> Result<End, RunError> {
         self.read_inbox().await?;
+        self.status();
         let mut cancelled = false;
         loop {
             self.commit_and_go_on().await?;
