@@ -97,22 +97,20 @@ fn dies(world: &World, args: &[&str], point: &str) -> bool {
     }
 }
 
-/// What a dead process left: its job, what was asked, and which answers were recorded.
+/// What a dead process left: what was asked so far, and which answers were recorded.
 struct Left {
-    job: Option<(String, String)>,
     asks: BTreeMap<(String, String), usize>,
     answered: Vec<(String, String)>,
 }
 
 fn left(world: &World) -> Left {
-    let stored = stored(world);
-    let answered = stored.as_ref().map(|(_, _, records)| answered(records)).unwrap_or_default();
-    Left { job: stored.map(|(job, status, _)| (job, status)), asks: asks(world), answered }
+    let answered = stored(world).map(|(_, _, records)| answered(&records)).unwrap_or_default();
+    Left { asks: asks(world), answered }
 }
 
 /// Goes on to the end, and checks everything that must hold. `lefts` is what each of the dead processes left.
 fn goes_on(world: &World, point: &str, mut lefts: Vec<Left>) {
-    let Some((job, status)) = lefts.last().and_then(|left| left.job.clone()) else {
+    let Some((job, status, _)) = stored(world) else {
         assert!(
             asks(world).is_empty() && world.calls("git").is_empty(),
             "{point}: an effect of a job that was not begun"
@@ -171,12 +169,7 @@ fn a_job_goes_on_wherever_its_process_is_killed() {
                 let world = rich();
                 let point = format!("{kind}:{n}");
                 let died = dies(&world, &[], &point);
-                let left = left(&world);
-                goes_on(
-                    &world,
-                    &point,
-                    if died { vec![left] } else { vec![Left { asks: BTreeMap::new(), answered: vec![], ..left }] },
-                );
+                goes_on(&world, &point, if died { vec![left(&world)] } else { vec![] });
                 if !died {
                     break;
                 }
@@ -197,23 +190,27 @@ fn a_job_goes_on_where_the_process_that_goes_on_with_it_is_killed_too() {
         ["before_commit:0", "after_commit:0", "after_commit:2", "before_effect:0", "after_effect:0", "after_effect:3"];
     let handles = KINDS.map(|kind| {
         std::thread::spawn(move || {
+            let mut twice = 0;
             for (i, second) in again.iter().enumerate() {
                 let world = rich();
-                let first = format!("{kind}:{}", 3 + 2 * i);
+                let first = format!("{kind}:{}", 1 + 2 * i);
                 let point = format!("{first}, then {second}");
-                assert!(dies(&world, &[], &first), "{point}");
+                // Answers that come together share a commit: the last of these points may lie beyond the end.
+                if !dies(&world, &[], &first) {
+                    continue;
+                }
                 let mut lefts = vec![left(&world)];
-                let (job, _) = lefts[0].job.clone().unwrap();
+                let (job, _, _) = stored(&world).unwrap();
                 if dies(&world, &["jobs", "resume", &job, "--db", "jobs.db", "--approve", "yes"], second) {
                     lefts.push(left(&world));
+                    twice += 1;
                 }
-                if lefts.last().unwrap().job.as_ref().unwrap().1 != "completed" {
-                    goes_on(&world, &point, lefts);
-                }
+                goes_on(&world, &point, lefts);
             }
+            twice
         })
     });
     for handle in handles {
-        handle.join().unwrap();
+        assert!(handle.join().unwrap() >= 3, "most of these processes die twice");
     }
 }
