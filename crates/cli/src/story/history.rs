@@ -1,0 +1,258 @@
+//! `jobs history`: one line for each record; and `jobs show`: a job at a glance.
+
+use super::line::{Line, columns};
+use super::look::{Look, Role};
+use super::tally::Tally;
+use super::teller::{place, scripted};
+use super::{flow, units, values};
+use hookwright_core::chain::HookOutcome;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::text;
+use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow, JobStatus};
+
+/// Columns before what happened: number, time, place.
+const WHAT: usize = 29;
+
+/// All records, one line each, days as headings. Times are UTC.
+pub(crate) fn lines(records: &[Record], look: Look) -> String {
+    let spec = started(records);
+    let mut out = String::new();
+    let mut day = String::new();
+    for record in records {
+        let today = units::day(record.at_ms);
+        if today != day {
+            out.push_str(&Line::default().add(Role::Strong, &format!("{today} (UTC)")).end(look));
+            day = today;
+        }
+        let head = Line::default()
+            .pad(5_usize.saturating_sub(columns(&record.seq.to_string())))
+            .add(Role::Dim, &record.seq.to_string())
+            .pad(7)
+            .add(Role::Dim, &units::clock(record.at_ms))
+            .pad(21)
+            .add(Role::Dim, fact_place(&record.fact))
+            .pad(WHAT);
+        out.push_str(&what(head, &record.fact, spec, look).end(look));
+    }
+    out
+}
+
+fn started(records: &[Record]) -> Option<&JobSpec> {
+    records.iter().find_map(|r| if let Fact::Started { spec } = &r.fact { Some(&**spec) } else { None })
+}
+
+fn fact_place(fact: &Fact) -> &str {
+    match fact {
+        Fact::Begun { command } => command.effect().map_or("job", place),
+        Fact::HookAnswered { effect, .. }
+        | Fact::HookLate { effect, .. }
+        | Fact::ModelAnswered { effect, .. }
+        | Fact::ModelFailed { effect, .. }
+        | Fact::ToolReturned { effect, .. }
+        | Fact::ApprovalDecided { effect, .. }
+        | Fact::ApprovalExpired { effect, .. } => place(effect),
+        Fact::ToolState { .. } => "tool",
+        Fact::Started { .. } | Fact::Resumed { .. } | Fact::Cancelled { .. } | Fact::Finished { .. } => "job",
+    }
+}
+
+/// The function of the hook that an effect asks.
+fn hook_name(effect: &str, spec: Option<&JobSpec>) -> String {
+    let known = || {
+        let position = effect.rsplit_once(".h")?.1.parse::<usize>().ok()?;
+        Some(spec?.hooks.hooks.get(position)?.call.to_string())
+    };
+    known().unwrap_or_else(|| effect.to_owned())
+}
+
+/// What a record says, added to the start of its line.
+fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
+    match fact {
+        Fact::Started { spec } => {
+            let scripted = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
+            let line = line
+                .add(Role::Strong, "started")
+                .plain(&format!(": agent {}, model {}", spec.agent.id, spec.agent.model));
+            line.plain(&format!("{scripted}, {}", units::plural(spec.hooks.hooks.len() as u64, "hook")))
+        }
+        Fact::Begun { command } => begun(line, command, look),
+        Fact::HookAnswered { effect, outcome, ms, .. } => {
+            let (role, word, reason) = match outcome {
+                HookOutcome::Allow { reason } => (Role::Good, "allow", reason.clone()),
+                HookOutcome::Modify { reason, .. } => (Role::Change, "modify", reason.clone()),
+                HookOutcome::Deny { reason } => (Role::Bad, "deny", Some(reason.clone())),
+                HookOutcome::Escalate { reason } => (Role::Warn, "escalate", Some(reason.clone())),
+                HookOutcome::TimedOut => (Role::Bad, "did not answer in time", None),
+                HookOutcome::Failed { why } => (Role::Bad, "failed", Some(why.clone())),
+            };
+            let line = line.plain(&hook_name(effect, spec)).plain(": ").add(role, word);
+            let line = line.add(Role::Dim, &format!(", {}", units::took(*ms)));
+            match reason {
+                Some(reason) => line.plain(": ").plain(&reason),
+                None => line,
+            }
+        }
+        Fact::HookLate { effect, after_ms } => {
+            let took = units::took_whole(*after_ms);
+            line.plain(&format!("{} answered too late, after {took}: not counted", hook_name(effect, spec)))
+        }
+        Fact::ModelAnswered { text, calls, ms, .. } => {
+            let asks = match calls.as_slice() {
+                [] => String::new(),
+                [call] => format!(" and asks for {}", call.tool),
+                calls => format!(" and asks for {}", units::plural(calls.len() as u64, "call")),
+            };
+            let line = line.plain("model answered").plain(&asks).add(Role::Dim, &format!(", {}", units::took(*ms)));
+            match text {
+                Some(text) => {
+                    let room = line.room(look).saturating_sub(2);
+                    line.plain(": ").plain(&values::stored(text, room.max(8), look))
+                }
+                None => line,
+            }
+        }
+        Fact::ModelFailed { message, .. } => line.add(Role::Bad, "model gave no turn").plain(": ").plain(message),
+        Fact::ToolReturned { outcome, ms, .. } => returned(line, outcome, *ms, look),
+        Fact::ApprovalDecided { approve, by, verified, note, .. } => {
+            let (role, word) = if *approve { (Role::Good, "approved") } else { (Role::Bad, "declined") };
+            let claim = if *verified { "verified" } else { "claimed" };
+            let line = line.add(role, word).plain(&format!(" by {by} ({claim})"));
+            match note {
+                Some(note) => line.plain(": ").plain(note),
+                None => line,
+            }
+        }
+        Fact::ApprovalExpired { approval, .. } => {
+            line.add(Role::Bad, "nobody decided in time").plain(&format!(": {approval}"))
+        }
+        Fact::Resumed { process } => line.add(Role::Strong, "taken up again").plain(&format!(" by {process}")),
+        Fact::ToolState { tool, state, why } => {
+            let line = line.plain(&format!("{tool} is ")).add(Role::Warn, state);
+            match why {
+                Some(why) => line.plain(": ").plain(why),
+                None => line,
+            }
+        }
+        Fact::Cancelled { by } => line.add(Role::Warn, "cancelled").plain(&format!(" by {by}")),
+        Fact::Finished { outcome } => match outcome {
+            Outcome::Completed { output } => {
+                line.add(Role::Good, "completed").plain(&format!(" with an output of {}", units::bytes(output.bytes)))
+            }
+            Outcome::Failed { error } => {
+                line.add(Role::Bad, "failed").plain(&format!(": {}: {}", error.kind, error.message))
+            }
+            Outcome::Cancelled { by } => line.add(Role::Warn, "ended as cancelled").plain(&format!(" by {by}")),
+        },
+    }
+}
+
+fn begun(line: Line, command: &Command, look: Look) -> Line {
+    match command {
+        Command::Ask { call, head, .. } => {
+            let about = head.tool.as_deref().map(|t| format!(" about {t}")).unwrap_or_default();
+            line.plain(&format!("asks {call}{about} ({})", head.event.name()))
+        }
+        Command::CallTool { tool, arguments, grant, .. } => {
+            let yes = if grant.is_some() { ", approved," } else { "" };
+            let line = line.plain(&format!("calls {tool}{yes} with "));
+            let room = line.room(look).max(8);
+            line.plain(&values::stored(arguments, room, look))
+        }
+        Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),
+        Command::OpenApproval { approval, .. } => {
+            let expiry = text::duration(approval.expires_after_ms);
+            line.add(Role::Warn, "asks a person").plain(&format!(" within {expiry}: {}", approval.id))
+        }
+        Command::CloseApproval { approval } => line.plain(&format!("closes {approval}")),
+        Command::Finish { .. } => line.plain("ends"),
+    }
+}
+
+fn returned(line: Line, outcome: &ToolOutcome, ms: f64, look: Look) -> Line {
+    let took = format!(", {}", units::took(ms));
+    match outcome {
+        ToolOutcome::Returned { result, is_error, .. } => {
+            let (role, word) = if *is_error { (Role::Bad, "error") } else { (Role::Plain, "result") };
+            let line = line.add(role, word).add(Role::Dim, &took).plain(": ");
+            let room = line.room(look).max(8);
+            line.plain(&values::stored(result, room, look))
+        }
+        ToolOutcome::Failed { why } => {
+            line.add(Role::Bad, "the call failed").add(Role::Dim, &took).plain(": ").plain(why)
+        }
+        ToolOutcome::TimedOut { after_ms } => {
+            line.add(Role::Bad, "the call did not end").plain(&format!(" within {}", text::duration(*after_ms)))
+        }
+        ToolOutcome::Unknown { why } => line.add(Role::Bad, "the call may have been made").plain(": ").plain(why),
+        ToolOutcome::NotMade { why } => line.add(Role::Bad, "the call was not made").plain(": ").plain(why),
+    }
+}
+
+/// The colour and word of a job's status.
+pub(crate) fn status(status: JobStatus) -> (Role, &'static str) {
+    match status {
+        JobStatus::Running => (Role::Change, "running"),
+        JobStatus::Waiting => (Role::Warn, "waiting"),
+        JobStatus::Completed => (Role::Good, "completed"),
+        JobStatus::Failed => (Role::Bad, "failed"),
+        JobStatus::Cancelled => (Role::Bad, "cancelled"),
+    }
+}
+
+/// A job at a glance: its row, what its history came to, the approvals that wait, and what to do next.
+pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], now_ms: u64, look: Look) -> String {
+    let mut out = String::new();
+    let mut put = |label: &str, role: Role, text: &str| {
+        out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).end(look));
+    };
+    let spec = started(records);
+    let (role, word) = status(row.status);
+    let process = match (row.running, row.status.is_final()) {
+        (true, _) => ", a process runs it",
+        (false, false) => ", no process runs it",
+        (false, true) => "",
+    };
+    put("job", Role::Strong, &row.job.id);
+    put("status", role, &format!("{word}{process}"));
+    put("agent", Role::Plain, &row.job.agent);
+    if let Some(spec) = spec {
+        let label = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
+        put("model", Role::Plain, &format!("{}{label}", spec.agent.model));
+    }
+    put("tenant", Role::Plain, &row.job.tenant);
+    put("session", Role::Plain, &row.job.session);
+    if let Some(parent) = &row.job.parent {
+        put("started by", Role::Plain, parent);
+    }
+    let created = format!("{} ({})", units::moment(row.job.created_ms), units::ago(row.job.created_ms, now_ms));
+    put("created", Role::Plain, &created);
+    put("updated", Role::Plain, &format!("{} ({})", units::moment(row.updated_ms), units::ago(row.updated_ms, now_ms)));
+    put("records", Role::Plain, &units::count(row.records));
+    let words = Tally::of(records).words();
+    for (i, part) in flow::block_in(&words, "", look.width - 12, 4).0.lines().enumerate() {
+        put(if i == 0 { "so far" } else { "" }, Role::Plain, part);
+    }
+    if let Some(Outcome::Failed { error }) = outcome(records) {
+        put("error", Role::Bad, &error.kind);
+        let (block, _) = flow::block_in(&error.message, &format!("{:12}{}", "", look.bar()), look.width - 14, 40);
+        out.push_str(&block);
+    }
+    let mut put = |label: &str, role: Role, text: &str| {
+        out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).end(look));
+    };
+    for approval in approvals.iter().filter(|a| a.job == row.job.id && a.state == ApprovalState::Open) {
+        let expiry = units::ahead(approval.expires_ms, now_ms);
+        put("waits for", Role::Warn, &format!("{} (expires {expiry})", approval.id));
+        put("", Role::Dim, &format!("hookwright approvals show {}", approval.id));
+    }
+    if !row.status.is_final() && !row.running {
+        put("go on", Role::Dim, &format!("hookwright jobs resume {}", row.job.id));
+    }
+    out
+}
+
+/// How a history ends, if it does.
+pub(crate) fn outcome(records: &[Record]) -> Option<&Outcome> {
+    records.iter().rev().find_map(|r| if let Fact::Finished { outcome } = &r.fact { Some(outcome) } else { None })
+}

@@ -1,0 +1,105 @@
+//! What a job came to, in numbers.
+
+use super::units;
+use hookwright_core::chain::HookOutcome;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Command, Fact};
+
+/// Counts over a job's records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Tally {
+    /// Model turns that were begun.
+    pub(crate) turns: u64,
+    /// Calls that were made, or may have been.
+    pub(crate) calls: u64,
+    /// Answers of hooks, failures among them.
+    pub(crate) hooks_asked: u64,
+    /// Answers that were `modify`.
+    pub(crate) modified: u64,
+    /// Answers that were `deny`.
+    pub(crate) denied: u64,
+    /// Answers that were `escalate`.
+    pub(crate) escalated: u64,
+    /// Hooks that gave no valid decision.
+    pub(crate) hooks_failed: u64,
+    /// Approvals that were asked for.
+    pub(crate) approvals: u64,
+    /// Tokens of requests, as providers reported them.
+    pub(crate) input_tokens: u64,
+    /// Tokens of answers.
+    pub(crate) output_tokens: u64,
+    /// Milliseconds from the first record to the last, waiting included.
+    pub(crate) took_ms: u64,
+    #[serde(skip)]
+    first_ms: Option<u64>,
+}
+
+impl Tally {
+    /// Counts a history.
+    pub(crate) fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut tally = Self::default();
+        records.into_iter().for_each(|record| tally.count(record));
+        tally
+    }
+
+    /// Counts one record more.
+    pub(crate) fn count(&mut self, record: &Record) {
+        let first = *self.first_ms.get_or_insert(record.at_ms);
+        self.took_ms = record.at_ms.saturating_sub(first);
+        match &record.fact {
+            Fact::Begun { command } => match command {
+                Command::CallModel { .. } => self.turns += 1,
+                Command::CallTool { .. } => self.calls += 1,
+                Command::OpenApproval { .. } => self.approvals += 1,
+                Command::Ask { .. } | Command::CloseApproval { .. } | Command::Finish { .. } => {}
+            },
+            Fact::HookAnswered { outcome, .. } => {
+                self.hooks_asked += 1;
+                match outcome {
+                    HookOutcome::Allow { .. } => {}
+                    HookOutcome::Modify { .. } => self.modified += 1,
+                    HookOutcome::Deny { .. } => self.denied += 1,
+                    HookOutcome::Escalate { .. } => self.escalated += 1,
+                    HookOutcome::TimedOut | HookOutcome::Failed { .. } => self.hooks_failed += 1,
+                }
+            }
+            Fact::ModelAnswered { usage: Some(usage), .. } => {
+                self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+                self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+            }
+            _ => {}
+        }
+    }
+
+    /// In words: `2 turns, 3 calls, 5 hooks asked (1 denied), 1 approval, 3.2 s, 1,203 + 88 tokens`.
+    pub(crate) fn words(&self) -> String {
+        let parts: Vec<String> = [
+            (self.denied, "denied"),
+            (self.modified, "modified"),
+            (self.escalated, "escalated"),
+            (self.hooks_failed, "failed"),
+        ]
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{} {word}", units::count(*n)))
+        .collect();
+        let mut out = format!(
+            "{}, {}, {} asked",
+            units::plural(self.turns, "turn"),
+            units::plural(self.calls, "call"),
+            units::plural(self.hooks_asked, "hook")
+        );
+        if !parts.is_empty() {
+            out.push_str(&format!(" ({})", parts.join(", ")));
+        }
+        if self.approvals > 0 {
+            out.push_str(&format!(", {}", units::plural(self.approvals, "approval")));
+        }
+        out.push_str(&format!(", {}", units::took_whole(self.took_ms)));
+        if self.input_tokens + self.output_tokens > 0 {
+            let (input, output) = (units::count(self.input_tokens), units::count(self.output_tokens));
+            out.push_str(&format!(", {input} + {output} tokens"));
+        }
+        out
+    }
+}

@@ -1,0 +1,403 @@
+//! The live story of a job: an event in, text out.
+//!
+//! Invariant: a deny is told in exactly the words that the model reads, made by the core.
+//! Invariant: memory is bounded by one turn: what earlier calls said is forgotten.
+
+mod calls;
+mod hooks;
+
+use super::flow::{self, Flow};
+use super::line::{INDENT, Line};
+use super::look::{Look, Role};
+use super::tally::Tally;
+use super::{units, values};
+use hookwright_core::approval::Approval;
+use hookwright_core::event::{EventHead, Moment};
+use hookwright_core::history::Record;
+use hookwright_core::job::{Command, Fact, JobSpec, Outcome};
+use hookwright_core::message::StopReason;
+use hookwright_core::name::FunctionName;
+use hookwright_core::stored::Stored;
+use hookwright_runtime::observe::Event;
+use std::collections::{HashMap, HashSet};
+
+/// Rows of an input or a model's text that was not streamed.
+const TEXT_ROWS: usize = 12;
+
+/// Rows of a call's result.
+const RESULT_ROWS: usize = 4;
+
+/// Who tells about approvals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Approvals {
+    /// A prompt shows them; the story says only that one waits.
+    Prompted,
+    /// The story shows them in full, and how to decide elsewhere.
+    Told,
+}
+
+/// A hook that was asked and has not answered.
+struct Asked {
+    hook: usize,
+    call: FunctionName,
+    head: EventHead,
+}
+
+/// Tells one job.
+pub(crate) struct Teller {
+    look: Look,
+    approvals: Approvals,
+    spec: Option<Box<JobSpec>>,
+    holds_output: bool,
+    asked: HashMap<String, Asked>,
+    /// The value of each chain as it stands, by the chain's place (`t1.c0.pre`).
+    values: HashMap<String, Stored>,
+    /// Calls whose arguments a hook changed.
+    changed_calls: HashSet<String>,
+    /// The functions of this turn's calls, by call.
+    tools: HashMap<String, String>,
+    /// What people are asked, by effect.
+    waiting: HashMap<String, Box<Approval>>,
+    /// Text that streams.
+    flow: Option<Flow>,
+    /// Digest of the last text that was streamed whole.
+    streamed: Option<String>,
+    so_far: String,
+    turn: u32,
+    tally: Tally,
+    shown_output: bool,
+    out: String,
+}
+
+impl Teller {
+    /// A teller that has been told nothing.
+    pub(crate) fn new(look: Look, approvals: Approvals) -> Self {
+        Self {
+            look,
+            approvals,
+            spec: None,
+            holds_output: false,
+            asked: HashMap::new(),
+            values: HashMap::new(),
+            changed_calls: HashSet::new(),
+            tools: HashMap::new(),
+            waiting: HashMap::new(),
+            flow: None,
+            streamed: None,
+            so_far: String::new(),
+            turn: 0,
+            tally: Tally::default(),
+            shown_output: false,
+            out: String::new(),
+        }
+    }
+
+    /// Takes the records from before this process took the job up; returns a header.
+    pub(crate) fn catch_up(&mut self, records: &[Record]) -> String {
+        for record in records {
+            self.record(record);
+        }
+        self.out.clear();
+        self.header();
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes an event; returns what to show.
+    pub(crate) fn event(&mut self, event: &Event<'_>) -> String {
+        match event {
+            Event::Text(piece) => self.streams(piece),
+            Event::Recorded(record) => {
+                self.end_flow();
+                self.record(record);
+            }
+            Event::Waiting { approval, expires_ms } => {
+                self.end_flow();
+                self.waits(approval, *expires_ms);
+            }
+            Event::Notice(what) => {
+                self.end_flow();
+                self.put(Line::at("", ' ').add(Role::Warn, "note: ").plain(what));
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether the job's output stands in what was shown, whole and as it is.
+    pub(crate) fn shown_output(&self) -> bool {
+        self.shown_output
+    }
+
+    /// What the job came to so far.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How many things are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.asked.len() + self.values.len() + self.tools.len() + self.changed_calls.len() + self.waiting.len()
+    }
+
+    fn put(&mut self, line: Line) {
+        self.out.push_str(&line.end(self.look));
+    }
+
+    /// Untrusted text behind a bar; what is left out is said.
+    fn block(&mut self, text: &str, rows: usize, role: Role) {
+        let indent = " ".repeat(INDENT);
+        let prefix = format!("{indent}{}", self.look.paint(role, self.look.bar()));
+        let (block, left_out) = flow::block_in(text, &prefix, self.look.width - INDENT - 2, rows);
+        self.out.push_str(&block);
+        if left_out > 0 {
+            let more = format!("{} {} more", self.look.ellipsis(), units::bytes(left_out as u64));
+            self.put(Line::more().add(Role::Dim, &more));
+        }
+    }
+
+    /// A value as a block, or what stands for it.
+    fn block_of(&mut self, stored: &Stored, rows: usize, role: Role) {
+        match stored.value.clone() {
+            Some(value) => self.block(&values::text(&value), rows, role),
+            None => self.put(Line::more().add(Role::Dim, &values::elsewhere(stored))),
+        }
+    }
+
+    fn streams(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        let look = self.look;
+        if self.flow.is_none() {
+            let place = format!("t{}", self.turn);
+            self.put(Line::at(&place, ' ').add(Role::Strong, "model"));
+            let prefix = format!("{}{}", " ".repeat(INDENT), look.paint(Role::Dim, look.bar()));
+            self.flow = Some(Flow::new(prefix, look.width - INDENT - 2));
+            self.so_far.clear();
+        }
+        self.so_far.push_str(piece);
+        if let Some(flow) = &mut self.flow {
+            flow.push(piece, &mut self.out);
+        }
+    }
+
+    fn end_flow(&mut self) {
+        if let Some(flow) = self.flow.take() {
+            flow.end(&mut self.out);
+            let said = std::mem::take(&mut self.so_far);
+            self.streamed = Some(Stored::inline(serde_json::Value::String(said)).sha256);
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.tally.count(record);
+        match &record.fact {
+            Fact::Started { spec } => {
+                self.holds_output = !spec.hooks.matching(Moment::JobEnd, &spec.agent.id, &[]).is_empty();
+                self.values.insert("start".into(), spec.input.clone());
+                self.spec = Some(spec.clone());
+                self.header();
+                self.put(Line::at("input", ' ').add(Role::Dim, &units::bytes(spec.input.bytes)));
+                self.block_of(&spec.input, TEXT_ROWS, Role::Dim);
+            }
+            Fact::Begun { command } => self.begun(command),
+            Fact::HookAnswered { effect, outcome, ms, .. } => self.hook_answered(effect, outcome, *ms),
+            Fact::HookLate { effect, after_ms } => {
+                let took = units::took_whole(*after_ms);
+                let line = Line::at(place(effect), '!').plain(&self.hook_name(effect));
+                self.put(line.plain(&format!(" answered after {took}: too late, not counted")));
+            }
+            Fact::ModelAnswered { .. } => self.model_answered(&record.fact),
+            Fact::ModelFailed { effect, message, .. } => {
+                self.put(Line::at(place(effect), '!').add(Role::Bad, "the model gave no turn"));
+                self.block(message, TEXT_ROWS, Role::Bad);
+            }
+            Fact::ToolReturned { effect, outcome, ms } => self.tool_returned(effect, outcome, *ms),
+            Fact::ApprovalDecided { effect, approve, by, verified, note, .. } => {
+                self.decided(effect, *approve, by, *verified, note.as_deref());
+            }
+            Fact::ApprovalExpired { effect, .. } => self.expired(effect),
+            Fact::Resumed { process } => {
+                let line = Line::at("job", ' ').add(Role::Strong, "taken up again");
+                self.put(line.add(Role::Dim, &format!(" at record {} by {process}", record.seq)));
+            }
+            Fact::ToolState { tool, state, why } => {
+                let (mark, role) = match state.as_str() {
+                    "failed" => ('!', Role::Bad),
+                    "restarting" => ('!', Role::Warn),
+                    _ => (' ', Role::Good),
+                };
+                let line = Line::at("tool", mark).plain(tool).plain(" is ").add(role, state);
+                self.put(match why {
+                    Some(why) => line.plain(": ").plain(why),
+                    None => line,
+                });
+            }
+            Fact::Cancelled { by } => {
+                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by))
+            }
+            Fact::Finished { outcome } => self.finished(outcome),
+        }
+    }
+
+    fn header(&mut self) {
+        let Some(spec) = &self.spec else { return };
+        let model = match scripted(&spec.agent.model) {
+            true => format!("{} (scripted)", spec.agent.model),
+            false => spec.agent.model.clone(),
+        };
+        let mut hooks: Vec<String> = vec![];
+        for moment in Moment::ALL {
+            let n = spec.hooks.hooks.iter().filter(|h| h.on == moment).count();
+            if n > 0 {
+                hooks.push(format!("{n} at {}", moment.name()));
+            }
+        }
+        let hooks = if hooks.is_empty() { "none".to_owned() } else { hooks.join(", ") };
+        let first = Line::at("job", ' ').add(Role::Strong, &spec.job).add(Role::Dim, "  tenant ").plain(&spec.tenant);
+        let lines = [
+            first,
+            Line::at("agent", ' ').add(Role::Strong, &spec.agent.id).add(Role::Dim, "  model ").plain(&model),
+            Line::at("hooks", ' ').plain(&hooks),
+        ];
+        for line in lines {
+            self.put(line);
+        }
+        let unavailable: Vec<Line> = (self.spec.iter().flat_map(|s| &s.hooks.hooks))
+            .filter_map(|hook| {
+                let why = hook.unavailable.as_ref()?;
+                let name = hook.call.to_string();
+                Some(Line::at("hooks", '!').plain(&name).add(Role::Bad, " can't be asked: ").plain(why))
+            })
+            .collect();
+        unavailable.into_iter().for_each(|line| self.put(line));
+    }
+
+    fn begun(&mut self, command: &Command) {
+        match command {
+            Command::CallModel { turn, .. } => {
+                self.turn = *turn;
+                self.tools.clear();
+                self.changed_calls.clear();
+                self.values.clear();
+                self.asked.clear();
+                self.waiting.clear();
+            }
+            Command::Ask { effect, hook, call, head, .. } => {
+                let asked = Asked { hook: *hook, call: call.clone(), head: head.clone() };
+                self.asked.insert(effect.clone(), asked);
+            }
+            Command::CallTool { call, tool, arguments, grant, .. } => {
+                self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
+            }
+            Command::OpenApproval { effect, approval } => {
+                self.waiting.insert(effect.clone(), approval.clone());
+                let line = Line::at(place(effect), '?').add(Role::Warn, "waits for a person");
+                self.put(line.plain(": approval ").add(Role::Strong, &approval.id));
+            }
+            Command::CloseApproval { .. } | Command::Finish { .. } => {}
+        }
+    }
+
+    fn model_answered(&mut self, fact: &Fact) {
+        let Fact::ModelAnswered { effect, text, calls, stop, output, output_fault, .. } = fact else { return };
+        let was_streamed = text.as_ref().is_some_and(|t| self.streamed.as_deref() == Some(&*t.sha256));
+        let cut_off = matches!(stop, StopReason::MaxTokens | StopReason::Refusal);
+        // The last turn's text is the output: it is told at the end, unless it was streamed.
+        let is_output = calls.is_empty() && output_fault.is_none() && !cut_off;
+        if let Some(text) = text
+            && !was_streamed
+            && !is_output
+        {
+            self.put(Line::at(place(effect), ' ').add(Role::Strong, "model"));
+            self.block_of(text, TEXT_ROWS, Role::Dim);
+        }
+        if cut_off {
+            return;
+        }
+        if let Some(fault) = output_fault
+            && calls.is_empty()
+        {
+            let line = Line::at(place(effect), '!').add(Role::Warn, "not an output that the agent's schema accepts");
+            self.put(line.plain(": ").plain(fault));
+        }
+        let per_turn = self.spec.as_ref().map_or(usize::MAX, |s| s.limits.calls_per_turn as usize);
+        for (i, call) in calls.iter().enumerate() {
+            self.requested(&format!("{}.c{i}", place(effect)), call, i >= per_turn);
+        }
+        if is_output {
+            let value = output.clone().or_else(|| text.clone());
+            let value = value.unwrap_or_else(|| Stored::inline(serde_json::Value::String(String::new())));
+            self.values.insert("end".into(), value);
+            if self.holds_output {
+                let what = "output held until the hooks at job_end have answered";
+                self.put(Line::at(place(effect), ' ').add(Role::Dim, what));
+            }
+        }
+    }
+
+    fn finished(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Completed { output } => {
+                self.shown_output = self.streamed.as_deref() == Some(&*output.sha256);
+                self.put(Line::at("end", ' ').add(Role::Good, "completed"));
+            }
+            Outcome::Failed { error } => {
+                let line = Line::at("end", '!').add(Role::Bad, "failed").plain(": ").add(Role::Strong, &error.kind);
+                self.put(line);
+                self.block(&error.message, TEXT_ROWS * 4, Role::Bad);
+            }
+            Outcome::Cancelled { by } => {
+                self.put(Line::at("end", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
+            }
+        }
+        let words = self.tally.words();
+        let rows = flow::block_in(&words, &" ".repeat(INDENT), self.look.width - INDENT, 4).0;
+        for row in rows.lines() {
+            self.put(Line::more().add(Role::Dim, row.trim_start()));
+        }
+    }
+}
+
+/// Whether a model plays a script: said wherever its name stands.
+pub(crate) fn scripted(model: &str) -> bool {
+    model.starts_with("script/")
+}
+
+/// Where in the job an effect belongs: `t1.c0` of `t1.c0.pre.h0`, `t1` of `t1.model`, `start` of `start.h0`.
+pub(crate) fn place(effect: &str) -> &str {
+    let mut end = 0;
+    for part in effect.split('.') {
+        let numbered =
+            |c: char| part.strip_prefix(c).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        if end == 0 || (numbered('c') && !effect[..end].contains('.')) {
+            end += part.len() + usize::from(end > 0);
+        } else {
+            break;
+        }
+    }
+    &effect[..end]
+}
+
+/// The chain that an effect belongs to: `t1.c0.pre` of `t1.c0.pre.h0` and of `t1.c0.pre.approval`.
+pub(crate) fn chain(effect: &str) -> &str {
+    effect.rsplit_once('.').map_or(effect, |(chain, _)| chain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_belongs_to_a_place_and_a_chain() {
+        for (effect, at, of) in [
+            ("t1.c0.pre.h12", "t1.c0", "t1.c0.pre"),
+            ("t12.c3.call", "t12.c3", "t12.c3"),
+            ("t1.model", "t1", "t1"),
+            ("start.h0", "start", "start"),
+            ("end.approval", "end", "end"),
+            ("odd", "odd", "odd"),
+        ] {
+            assert_eq!((place(effect), chain(effect)), (at, of), "{effect}");
+        }
+    }
+}
