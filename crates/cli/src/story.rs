@@ -23,9 +23,5 @@ pub(crate) mod teller;
 pub(crate) mod units;
 pub(crate) mod values;
 
-pub(crate) use look::{Color, Look, Surroundings};
-pub(crate) use printer::Printer;
-pub(crate) use prompt::Prompt;
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

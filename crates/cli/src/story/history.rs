@@ -71,7 +71,9 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
     match fact {
         Fact::Started { spec } => {
             let scripted = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
-            let line = line.add(Role::Strong, "started").plain(&format!(": agent {}, model {}", spec.agent.id, spec.agent.model));
+            let line = line
+                .add(Role::Strong, "started")
+                .plain(&format!(": agent {}, model {}", spec.agent.id, spec.agent.model));
             line.plain(&format!("{scripted}, {}", units::plural(spec.hooks.hooks.len() as u64, "hook")))
         }
         Fact::Begun { command } => begun(line, command, look),
@@ -121,7 +123,9 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
                 None => line,
             }
         }
-        Fact::ApprovalExpired { approval, .. } => line.add(Role::Bad, "nobody decided in time").plain(&format!(": {approval}")),
+        Fact::ApprovalExpired { approval, .. } => {
+            line.add(Role::Bad, "nobody decided in time").plain(&format!(": {approval}"))
+        }
         Fact::Resumed { process } => line.add(Role::Strong, "taken up again").plain(&format!(" by {process}")),
         Fact::ToolState { tool, state, why } => {
             let line = line.plain(&format!("{tool} is ")).add(Role::Warn, state);
@@ -132,9 +136,9 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
         }
         Fact::Cancelled { by } => line.add(Role::Warn, "cancelled").plain(&format!(" by {by}")),
         Fact::Finished { outcome } => match outcome {
-            Outcome::Completed { output } => line
-                .add(Role::Good, "completed")
-                .plain(&format!(" with an output of {}", units::bytes(output.bytes))),
+            Outcome::Completed { output } => {
+                line.add(Role::Good, "completed").plain(&format!(" with an output of {}", units::bytes(output.bytes)))
+            }
             Outcome::Failed { error } => {
                 line.add(Role::Bad, "failed").plain(&format!(": {}: {}", error.kind, error.message))
             }
@@ -174,7 +178,9 @@ fn returned(line: Line, outcome: &ToolOutcome, ms: f64, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(result, room, look))
         }
-        ToolOutcome::Failed { why } => line.add(Role::Bad, "the call failed").add(Role::Dim, &took).plain(": ").plain(why),
+        ToolOutcome::Failed { why } => {
+            line.add(Role::Bad, "the call failed").add(Role::Dim, &took).plain(": ").plain(why)
+        }
         ToolOutcome::TimedOut { after_ms } => {
             line.add(Role::Bad, "the call did not end").plain(&format!(" within {}", text::duration(*after_ms)))
         }

@@ -288,7 +288,10 @@ pub(crate) struct ApprovalList {
 impl ApprovalList {
     /// Of these rows.
     pub(crate) fn new(rows: &[ApprovalRow]) -> Result<Self, serde_json::Error> {
-        rows.iter().map(|row| ApprovalJson::new(row, None)).collect::<Result<_, _>>().map(|approvals| Self { approvals })
+        rows.iter()
+            .map(|row| ApprovalJson::new(row, None))
+            .collect::<Result<_, _>>()
+            .map(|approvals| Self { approvals })
     }
 }
 

@@ -71,8 +71,10 @@ impl Line {
     /// Adds a text, escaped.
     pub(crate) fn add(mut self, role: Role, text: &str) -> Self {
         let text = escaped_head(text, PIECE_BYTES);
-        self.columns += columns(&text);
-        self.pieces.push((role, text));
+        if !text.is_empty() {
+            self.columns += columns(&text);
+            self.pieces.push((role, text));
+        }
         self
     }
 

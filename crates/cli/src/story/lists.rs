@@ -31,7 +31,8 @@ impl Table {
     }
 
     fn text(self) -> String {
-        let width = |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|(_, t)| columns(t)).max().unwrap_or(0);
+        let width =
+            |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|(_, t)| columns(t)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
         let mut out = String::new();
         for row in self.rows {

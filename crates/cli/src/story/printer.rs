@@ -167,7 +167,9 @@ fn left_out(bytes: usize) -> String {
         return String::new();
     }
     let size = units::bytes(bytes as u64);
-    format!("\n[{size} of the story are left out here: they were not read in time; `hookwright jobs history` has all]\n")
+    format!(
+        "\n[{size} of the story are left out here: they were not read in time; `hookwright jobs history` has all]\n"
+    )
 }
 
 /// Whether a fact settles an approval, or all of them.

@@ -8,7 +8,7 @@
 mod details;
 mod question;
 
-pub(crate) use question::{Question, question};
+pub(crate) use question::question;
 
 use super::look::{Look, Role};
 use super::units;

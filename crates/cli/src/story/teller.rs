@@ -132,6 +132,12 @@ impl Teller {
         &self.tally
     }
 
+    /// How many things are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.asked.len() + self.values.len() + self.tools.len() + self.changed_calls.len() + self.waiting.len()
+    }
+
     fn put(&mut self, line: Line) {
         self.out.push_str(&line.end(self.look));
     }
@@ -226,7 +232,9 @@ impl Teller {
                     None => line,
                 });
             }
-            Fact::Cancelled { by } => self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by)),
+            Fact::Cancelled { by } => {
+                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by))
+            }
             Fact::Finished { outcome } => self.finished(outcome),
         }
     }
@@ -359,7 +367,8 @@ pub(crate) fn scripted(model: &str) -> bool {
 pub(crate) fn place(effect: &str) -> &str {
     let mut end = 0;
     for part in effect.split('.') {
-        let numbered = |c: char| part.strip_prefix(c).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let numbered =
+            |c: char| part.strip_prefix(c).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if end == 0 || (numbered('c') && !effect[..end].contains('.')) {
             end += part.len() + usize::from(end > 0);
         } else {

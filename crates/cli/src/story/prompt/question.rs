@@ -65,7 +65,9 @@ impl Sheet {
     fn labelled(&mut self, label: &str, text: &str) {
         // A name is one row, but a hostile one can be of any length: the rest of it is not hidden.
         let line = Line::at(label, ' ');
-        if super::super::line::columns(text) <= line.room(self.look) && !text.chars().any(hookwright_core::text::is_hidden) {
+        if super::super::line::columns(text) <= line.room(self.look)
+            && !text.chars().any(hookwright_core::text::is_hidden)
+        {
             self.put(line.add(Role::Strong, text));
         } else {
             self.put(line);

@@ -53,7 +53,10 @@ impl Teller {
             ToolOutcome::Failed { why } => ("the call failed", why.clone()),
             ToolOutcome::TimedOut { after_ms } => {
                 let limit = text::duration(*after_ms);
-                ("the call did not end in time", format!("no answer of {tool} within {limit}; it may have taken effect"))
+                (
+                    "the call did not end in time",
+                    format!("no answer of {tool} within {limit}; it may have taken effect"),
+                )
             }
             ToolOutcome::Unknown { why } => ("it is not known whether the call was made", why.clone()),
             ToolOutcome::NotMade { why } => ("the call was not made", why.clone()),
