@@ -30,7 +30,8 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the configuration, if it is named or trusted.
     pub(crate) fn read(global: &Global, env: Environment, terminal: Terminal) -> CliResult<Self> {
-        let cwd = std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
+        let cwd =
+            std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
         let (config, config_file) = match &global.config {
             Some(file) => {
                 let file = cwd.join(file);
@@ -84,7 +85,11 @@ impl Settings {
 
     /// How text on stdout looks.
     pub(crate) fn look_of_stdout(&self) -> Look {
-        if std::io::stdout().is_terminal() { self.look() } else { Look { color: self.global.color == Color::Always, ..Look::PLAIN } }
+        if std::io::stdout().is_terminal() {
+            self.look()
+        } else {
+            Look { color: self.global.color == Color::Always, ..Look::PLAIN }
+        }
     }
 
     /// The tenant that was chosen.
@@ -118,16 +123,20 @@ impl Settings {
     /// Begins to log, to stderr or the configuration's file.
     pub(crate) fn start_log(&self) -> CliResult<()> {
         use tracing_subscriber::EnvFilter;
-        let filter = self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
-        let filter = EnvFilter::try_new(&filter)
-            .map_err(|e| CliError::usage(format!("the log filter {filter:?} can't be read: {e}")).hint("e.g. --log info, or --log hookwright::tool=info"))?;
+        let filter =
+            self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
+        let filter = EnvFilter::try_new(&filter).map_err(|e| {
+            CliError::usage(format!("the log filter {filter:?} can't be read: {e}"))
+                .hint("e.g. --log info, or --log hookwright::tool=info")
+        })?;
         let json = self.config.log.format == LogFormat::Json;
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
         match &self.config.log.file {
             Some(file) => {
                 let path = self.config_folder().join(file);
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-                let file = file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
+                let file =
+                    file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
                 let builder = builder.with_writer(std::sync::Mutex::new(file));
                 if json { builder.json().try_init() } else { builder.try_init() }
             }
@@ -160,12 +169,14 @@ pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
     use std::io::Read as _;
     let failed = |e: std::io::Error| {
         let error = CliError::usage(format!("{} can't be read: {e}", shown(file)));
-        if e.kind() == std::io::ErrorKind::NotFound { error.hint("check the path, relative to the current folder") } else { error }
+        if e.kind() == std::io::ErrorKind::NotFound {
+            error.hint("check the path, relative to the current folder")
+        } else {
+            error
+        }
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(file)
-        .and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes))
-        .map_err(failed)?;
+    std::fs::File::open(file).and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes)).map_err(failed)?;
     Ok(bytes)
 }
 

@@ -12,6 +12,7 @@ use crate::people::Person;
 use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::store;
+use crate::story::json::RunResult;
 use crate::terminal::note;
 use door::Door;
 use hookwright_core::event;
@@ -24,7 +25,6 @@ use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store};
-use crate::story::json::RunResult;
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
@@ -54,7 +54,12 @@ pub(crate) struct Prepared {
 }
 
 /// Makes a job of a tenant's agent.
-pub(crate) fn new_job(settings: &mut Settings, tenant: Tenant, agent: Option<&str>, input: Value) -> CliResult<Prepared> {
+pub(crate) fn new_job(
+    settings: &mut Settings,
+    tenant: Tenant,
+    agent: Option<&str>,
+    input: Value,
+) -> CliResult<Prepared> {
     let (plugin, decl) = tenant.agent(agent)?;
     event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
         .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
@@ -102,7 +107,8 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     let texts = store.records(&row.job.id, 0).await?;
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
     let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
-        return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id)).hint("`hookwright audit verify` says what is wrong"));
+        return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
+            .hint("`hookwright audit verify` says what is wrong"));
     };
     let origin = &row.job.origin;
     if settings.config_file.is_none()
@@ -123,7 +129,10 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     for plugin in &tenant.plugins {
         let manifest = &plugin.parsed.manifest;
         if spec.hooks.manifests.iter().any(|m| m.plugin == manifest.id && m.sha256 != manifest.sha256) {
-            note(&format!("note: the manifest of {} has changed since the job started; its hooks are those of then", manifest.id));
+            note(&format!(
+                "note: the manifest of {} has changed since the job started; its hooks are those of then",
+                manifest.id
+            ));
         }
     }
     let model = open_model(settings, &tenant, &spec.agent.model, &spec.agent.plugin)?;
@@ -135,7 +144,8 @@ fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -
     let env = settings.env.clone();
     let lookup = move |name: &str| env.get(name);
     let options = ModelOptions { folder: tenant.folder_of(plugin).map(PathBuf::from), ..ModelOptions::default() };
-    hookwright_model::open(model, &lookup, &options).map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
+    hookwright_model::open(model, &lookup, &options)
+        .map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
 }
 
 /// Runs the job; returns the exit code and the job's id.
@@ -246,7 +256,8 @@ async fn report(
         }
         Ok(End::Detached) => (None, exit::WAITING),
         Err(error) => {
-            let hint = format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
+            let hint =
+                format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
             return Err(CliError::failed(error.to_string()).hint(hint));
         }
     };

@@ -49,7 +49,8 @@ pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliRes
             for job in jobs(&*store, job.as_deref()).await? {
                 let (head, fault) = verify(&*store, &job, None).await?;
                 if let Some(fault) = fault {
-                    return Err(CliError::failed(format!("job {job}: {fault}")).hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
+                    return Err(CliError::failed(format!("job {job}: {fault}"))
+                        .hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
                 }
                 heads.push(JobHead { job, head });
             }
@@ -123,7 +124,8 @@ async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResu
 fn read_heads(file: &Path) -> CliResult<Vec<JobHead>> {
     let bytes = crate::settings::read_bounded(file, 64 * 1024 * 1024)?;
     let heads: Heads = serde_json::from_slice(&bytes).map_err(|e| {
-        CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file))).hint("make it with `hookwright audit head > FILE`")
+        CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file)))
+            .hint("make it with `hookwright audit head > FILE`")
     })?;
     Ok(heads.heads)
 }

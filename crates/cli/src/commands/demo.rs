@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// What the agent is asked to do.
-const INPUT: &str = "Fix the spelling in greeting.txt, commit it and push it to main. Tidy up branches that are no longer needed.";
+const INPUT: &str =
+    "Fix the spelling in greeting.txt, commit it and push it to main. Tidy up branches that are no longer needed.";
 
 /// Where the demo lives, unless it is told otherwise.
 const FOLDER: &str = ".hookwright/demo";
@@ -32,7 +33,8 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     clear(&folder)?;
     let path = settings.env.get("PATH").unwrap_or_default();
     let made = hookwright_demo::prepare(&folder, &OsString::from(path)).await.map_err(|e| {
-        CliError::failed(format!("the demo's repository can't be made: {e}")).hint("the demo needs git on the PATH and a folder to write to")
+        CliError::failed(format!("the demo's repository can't be made: {e}"))
+            .hint("the demo needs git on the PATH and a folder to write to")
     })?;
     let plugin = folder.join("plugin");
     write_plugin(&plugin, &made.work, &made.secret_key)?;
@@ -48,7 +50,8 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     if args.approve.is_none() && !settings.terminal.interactive {
         note("(no terminal to ask on: the demo says yes for you; --approve no|wait to choose)\n");
     }
-    let style = Style { approve, detach: false, person: crate::people::person(args.name.as_deref()), output: args.output };
+    let style =
+        Style { approve, detach: false, person: crate::people::person(args.name.as_deref()), output: args.output };
     let job = work::new_job(&mut settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
     let (code, job) = work::run(&mut settings, job, style).await?;
     if args.output == Output::Text {
@@ -72,7 +75,8 @@ fn clear(folder: &Path) -> CliResult<()> {
 
 /// The demo's plugin with this program as its servers.
 fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
-    let program = std::env::current_exe().map_err(|e| CliError::failed(format!("the path of this program is unknown: {e}")))?;
+    let program =
+        std::env::current_exe().map_err(|e| CliError::failed(format!("the path of this program is unknown: {e}")))?;
     let quoted = |path: &Path| serde_json::to_string(&path.to_string_lossy()).unwrap_or_default();
     let manifest = hookwright_demo::MANIFEST
         .replace(r#""hookwright-demo","#, &format!(r#"{}, "demo-server","#, quoted(&program)))
@@ -107,7 +111,8 @@ async fn epilogue(settings: &Settings, folder: &Path, job: &str, code: u8) {
 
 /// `hookwright demo-server`: what the demo's manifest starts.
 pub(crate) async fn serve(args: DemoServerArgs, env: &Environment) -> CliResult {
-    let usage = || CliError::usage("expected: demo-server git --repository DIR, or demo-server guard --secret-key FILE");
+    let usage =
+        || CliError::usage("expected: demo-server git --repository DIR, or demo-server guard --secret-key FILE");
     let value = match args.rest.as_slice() {
         [_, value] => Path::new(value).to_owned(),
         _ => return Err(usage()),

@@ -8,8 +8,11 @@ use super::{flow, units, values};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::stored::Stored;
 use hookwright_core::text;
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow, JobStatus};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Columns before what happened: number, time, place.
 const WHAT: usize = 29;
@@ -17,6 +20,7 @@ const WHAT: usize = 29;
 /// All records, one line each, days as headings. Times are UTC.
 pub(crate) fn lines(records: &[Record], look: Look) -> String {
     let spec = started(records);
+    let mut known = Known::default();
     let mut out = String::new();
     let mut day = String::new();
     for record in records {
@@ -33,9 +37,41 @@ pub(crate) fn lines(records: &[Record], look: Look) -> String {
             .pad(21)
             .add(Role::Dim, fact_place(&record.fact))
             .pad(WHAT);
-        out.push_str(&what(head, &record.fact, spec, look).end(look));
+        let fact = known.filled(&record.fact);
+        out.push_str(&what(head, &fact, spec, look).end(look));
     }
     out
+}
+
+/// Values of earlier records by digest: the beginning of a call names its arguments by digest alone.
+#[derive(Default)]
+struct Known<'a>(HashMap<&'a str, &'a Stored>);
+
+impl<'a> Known<'a> {
+    /// The fact with the arguments of a call in it, where an earlier record has them.
+    fn filled(&mut self, fact: &'a Fact) -> Cow<'a, Fact> {
+        match fact {
+            Fact::ModelAnswered { calls, .. } => calls.iter().for_each(|call| self.keep(&call.arguments)),
+            Fact::HookAnswered { outcome: HookOutcome::Modify { value, .. }, .. } => self.keep(value),
+            Fact::Begun { command: Command::CallTool { arguments, .. } } if arguments.value.is_none() => {
+                let mut filled = fact.clone();
+                if let (Some(known), Fact::Begun { command: Command::CallTool { arguments, .. } }) =
+                    (self.0.get(arguments.sha256.as_str()), &mut filled)
+                {
+                    *arguments = (*known).clone();
+                }
+                return Cow::Owned(filled);
+            }
+            _ => {}
+        }
+        Cow::Borrowed(fact)
+    }
+
+    fn keep(&mut self, stored: &'a Stored) {
+        if stored.value.is_some() {
+            self.0.insert(&stored.sha256, stored);
+        }
+    }
 }
 
 fn started(records: &[Record]) -> Option<&JobSpec> {
