@@ -18,7 +18,11 @@ pub fn bin(name: &str) -> PathBuf {
     let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !is_fresh(&path) {
         BUILT.get_or_init(|| build(&folder));
-        assert!(path.is_file(), "there is no binary {name:?} in {}: is it named in crates/testkit/src/bin?", folder.display());
+        assert!(
+            path.is_file(),
+            "there is no binary {name:?} in {}: is it named in crates/testkit/src/bin?",
+            folder.display()
+        );
     }
     path
 }
@@ -30,7 +34,11 @@ fn folder() -> PathBuf {
         Err(e) => panic!("can't tell where the running test is: {e}"),
     };
     let folder = exe.parent().unwrap_or(Path::new("."));
-    let folder = if folder.ends_with("deps") || folder.ends_with("examples") { folder.parent().unwrap_or(folder) } else { folder };
+    let folder = if folder.ends_with("deps") || folder.ends_with("examples") {
+        folder.parent().unwrap_or(folder)
+    } else {
+        folder
+    };
     folder.to_owned()
 }
 

@@ -45,7 +45,13 @@ impl NotOpened {
 }
 
 /// Opens a connection.
-pub(crate) async fn open(link: &Link, first: Opening, config: &HostConfig, limit: Duration, secrets: &Secrets) -> Result<Session, NotOpened> {
+pub(crate) async fn open(
+    link: &Link,
+    first: Opening,
+    config: &HostConfig,
+    limit: Duration,
+    secrets: &Secrets,
+) -> Result<Session, NotOpened> {
     let refusal = match first {
         Opening::Discover => None,
         Opening::Initialize => match initialize(link, config, limit, secrets).await {
@@ -81,7 +87,11 @@ async fn initialize(link: &Link, config: &HostConfig, limit: Duration, secrets: 
         return Err(lasting("its answer to initialize names no protocolVersion".to_owned()));
     };
     if !ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == revision) {
-        return Err(lasting(format!("it speaks protocol revision {}; known are {}", shown(revision, 40, secrets), known())));
+        return Err(lasting(format!(
+            "it speaks protocol revision {}; known are {}",
+            shown(revision, 40, secrets),
+            known()
+        )));
     }
     let modern = revision >= ProtocolVersion::NO_INITIALIZE.as_str();
     let session = Session {
@@ -97,7 +107,8 @@ async fn initialize(link: &Link, config: &HostConfig, limit: Duration, secrets: 
 
 async fn discover(link: &Link, config: &HostConfig, limit: Duration, secrets: &Secrets) -> Result<Session, Trouble> {
     let revision = ProtocolVersion::LATEST.as_str();
-    let session = Session { revision: revision.to_owned(), meta: Some(meta(config)), server: None, tells_changes: false };
+    let session =
+        Session { revision: revision.to_owned(), meta: Some(meta(config)), server: None, tells_changes: false };
     // Over HTTP the very first request names the revision in a header.
     agree(link, &session);
     let params = json!({"_meta": session.meta});
@@ -105,9 +116,14 @@ async fn discover(link: &Link, config: &HostConfig, limit: Duration, secrets: &S
     let supported = result["supportedVersions"].as_array().cloned().unwrap_or_default();
     if !supported.iter().any(|version| version == revision) {
         let said: Vec<&str> = supported.iter().filter_map(Value::as_str).collect();
-        return Err(lasting(format!("it speaks protocol revisions {}; known are {}", shown(&said.join(", "), 200, secrets), known())));
+        return Err(lasting(format!(
+            "it speaks protocol revisions {}; known are {}",
+            shown(&said.join(", "), 200, secrets),
+            known()
+        )));
     }
-    let server = named(&result["_meta"]["io.modelcontextprotocol/serverInfo"], secrets).or_else(|| named(&result["serverInfo"], secrets));
+    let server = named(&result["_meta"]["io.modelcontextprotocol/serverInfo"], secrets)
+        .or_else(|| named(&result["serverInfo"], secrets));
     Ok(Session { server, ..session })
 }
 
@@ -150,6 +166,8 @@ fn answer(reply: Reply, method: &str, secrets: &Secrets) -> Result<Value, Troubl
         }
         Reply::TimedOut { .. } => Err(lasting(format!("it did not answer {method} in time"))),
         Reply::NotSent { why } | Reply::Lost { why } => Err(Trouble::Failed(NotOpened { why, passing: true })),
-        Reply::SessionGone => Err(Trouble::Failed(NotOpened { why: "its session ended at once".to_owned(), passing: true })),
+        Reply::SessionGone => {
+            Err(Trouble::Failed(NotOpened { why: "its session ended at once".to_owned(), passing: true }))
+        }
     }
 }

@@ -42,7 +42,8 @@ impl McpHost {
     pub fn start(specs: Vec<ToolSpec>, config: HostConfig) -> Arc<Self> {
         let config = Arc::new(config);
         let changes = broadcast::Sender::new(CHANGES);
-        let tools: Vec<_> = specs.into_iter().map(|spec| Tool::new(spec, Arc::clone(&config), changes.clone())).collect();
+        let tools: Vec<_> =
+            specs.into_iter().map(|spec| Tool::new(spec, Arc::clone(&config), changes.clone())).collect();
         for tool in &tools {
             tokio::spawn(Arc::clone(tool).supervise());
         }
@@ -67,7 +68,10 @@ impl McpHost {
     }
 
     fn tool(&self, id: &str) -> Result<&Arc<Tool>, ToolDown> {
-        self.tools.iter().find(|tool| tool.id() == id).ok_or_else(|| ToolDown { why: format!("there is no tool {}", escape(id)) })
+        self.tools
+            .iter()
+            .find(|tool| tool.id() == id)
+            .ok_or_else(|| ToolDown { why: format!("there is no tool {}", escape(id)) })
     }
 }
 
@@ -93,7 +97,8 @@ impl Tools for McpHost {
     }
 
     async fn shutdown(&self) {
-        let mut leaving: JoinSet<()> = self.tools.iter().cloned().map(|tool| async move { tool.shutdown().await }).collect();
+        let mut leaving: JoinSet<()> =
+            self.tools.iter().cloned().map(|tool| async move { tool.shutdown().await }).collect();
         while leaving.join_next().await.is_some() {}
     }
 }

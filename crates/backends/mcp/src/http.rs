@@ -10,7 +10,7 @@ mod setup;
 mod sse;
 
 use crate::config::HostConfig;
-use crate::link::{Ask, Changes, Reply};
+use crate::link::{Ask, Changes, Reply, later};
 use crate::said::Secrets;
 use crate::wire;
 use headers::ParamHeaders;
@@ -105,12 +105,17 @@ impl HttpLink {
     pub(crate) async fn request<P: Serialize>(&self, ask: Ask<'_>, params: &P) -> Reply {
         let inner = &self.0;
         let since = Instant::now();
-        let deadline = since.checked_add(ask.timeout).unwrap_or_else(|| since + Duration::from_secs(86_400 * 365));
+        let deadline = later(since, ask.timeout);
         let not_sent = |why: String| Reply::NotSent { why };
         let _slot = match timeout_at(deadline, inner.slots.acquire()).await {
             Ok(Ok(slot)) => slot,
             Ok(Err(_)) => return not_sent(self.why()),
-            Err(_) => return not_sent(format!("it has {} calls in work, and none ended in time", inner.config.max_in_flight)),
+            Err(_) => {
+                return not_sent(format!(
+                    "it has {} calls in work, and none ended in time",
+                    inner.config.max_in_flight
+                ));
+            }
         };
         if inner.closed.is_cancelled() {
             return not_sent(self.why());
@@ -118,7 +123,13 @@ impl HttpLink {
         let id = inner.next_id.fetch_add(1, Ordering::Relaxed);
         let body = match wire::request(id, ask.method, params) {
             Ok(body) if body.len() <= inner.config.message_bytes => body,
-            Ok(body) => return not_sent(format!("a request of {} bytes is over the limit of {}", body.len(), inner.config.message_bytes)),
+            Ok(body) => {
+                return not_sent(format!(
+                    "a request of {} bytes is over the limit of {}",
+                    body.len(),
+                    inner.config.message_bytes
+                ));
+            }
             Err(e) => return not_sent(e.to_string()),
         };
         let headers = inner.request_headers(ask.method, ask.name, ask.arguments);
@@ -227,7 +238,9 @@ impl Guard<'_> {
                         () = closed.cancelled() => false,
                     };
                     if answered {
-                        let _ = tell.send(LateAnswer { after_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX) });
+                        let _ = tell.send(LateAnswer {
+                            after_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
+                        });
                     }
                     exchange.abort();
                     drop(permit);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one odd entry costs the others nothing, and no cursor leads on without end.
 
-use crate::link::{Ask, Link, Reply};
+use crate::link::{Ask, Link, Reply, later};
 use crate::said::{Secrets, shown};
 use hookwright_runtime::ports::tools::ListedFunction;
 use serde::Serialize;
@@ -26,8 +26,14 @@ struct ListParams<'a> {
 }
 
 /// Asks for all pages, within `limit` altogether.
-pub(crate) async fn list(link: &Link, meta: Option<&Value>, limit: Duration, tool: &str, secrets: &Secrets) -> Result<Vec<ListedFunction>, String> {
-    let end = Instant::now() + limit;
+pub(crate) async fn list(
+    link: &Link,
+    meta: Option<&Value>,
+    limit: Duration,
+    tool: &str,
+    secrets: &Secrets,
+) -> Result<Vec<ListedFunction>, String> {
+    let end = later(Instant::now(), limit);
     let mut listed = Listed::default();
     let mut cursors: HashSet<String> = HashSet::new();
     let mut cursor: Option<String> = None;
@@ -38,9 +44,16 @@ pub(crate) async fn list(link: &Link, meta: Option<&Value>, limit: Duration, too
             Reply::Result { value, .. } => value,
             // A server without any tools need not know the method.
             Reply::Error { code: METHOD_NOT_FOUND, .. } if cursor.is_none() => return Ok(Vec::new()),
-            Reply::Error { code, message } => return Err(format!("it answered tools/list with an error: {} ({code})", shown(&message, 500, secrets))),
+            Reply::Error { code, message } => {
+                return Err(format!(
+                    "it answered tools/list with an error: {} ({code})",
+                    shown(&message, 500, secrets)
+                ));
+            }
             Reply::TimedOut { .. } => return Err("it did not answer tools/list in time".to_owned()),
-            Reply::NotSent { why } | Reply::Lost { why } | Reply::Refused { why, .. } => return Err(format!("tools/list failed: {why}")),
+            Reply::NotSent { why } | Reply::Lost { why } | Reply::Refused { why, .. } => {
+                return Err(format!("tools/list failed: {why}"));
+            }
             Reply::SessionGone => return Err("tools/list failed: its session ended".to_owned()),
         };
         let Some(entries) = page.get_mut("tools").and_then(Value::as_array_mut).map(std::mem::take) else {

@@ -49,7 +49,13 @@ pub enum Transport {
 impl ToolSpec {
     /// A tool without secrets.
     pub fn new(id: impl Into<String>, transport: Transport) -> Self {
-        Self { id: id.into(), transport, start_timeout: Duration::from_secs(30), broken: None, secrets: Secrets::default() }
+        Self {
+            id: id.into(),
+            transport,
+            start_timeout: Duration::from_secs(30),
+            broken: None,
+            secrets: Secrets::default(),
+        }
     }
 
     /// From a manifest's declaration.
@@ -95,7 +101,13 @@ impl ToolSpec {
                 missing.join(", ")
             )
         });
-        Self { id: decl.id.clone(), transport, start_timeout: Duration::from_millis(decl.start_timeout_ms), broken, secrets }
+        Self {
+            id: decl.id.clone(),
+            transport,
+            start_timeout: Duration::from_millis(decl.start_timeout_ms),
+            broken,
+            secrets,
+        }
     }
 }
 
@@ -106,7 +118,9 @@ impl std::fmt::Debug for Transport {
             Self::Stdio { command, cwd, env } => {
                 f.debug_struct("Stdio").field("command", command).field("cwd", cwd).field("env", &names(env)).finish()
             }
-            Self::Http { url, headers } => f.debug_struct("Http").field("url", url).field("headers", &names(headers)).finish(),
+            Self::Http { url, headers } => {
+                f.debug_struct("Http").field("url", url).field("headers", &names(headers)).finish()
+            }
         }
     }
 }

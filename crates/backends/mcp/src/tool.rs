@@ -74,7 +74,8 @@ struct CallParams<'a> {
 
 impl Tool {
     pub(crate) fn new(spec: ToolSpec, config: Arc<HostConfig>, changes: broadcast::Sender<ToolStatus>) -> Arc<Self> {
-        let phase = Phase { state: ToolState::Starting, connection: None, starts: 0, failed_starts: 0, last_error: None };
+        let phase =
+            Phase { state: ToolState::Starting, connection: None, starts: 0, failed_starts: 0, last_error: None };
         Arc::new(Self {
             spec,
             config,
@@ -112,7 +113,7 @@ impl Tool {
         self.phase.borrow().connection.clone()
     }
 
-    fn down(&self, phase: &Phase) -> String {
+    fn down(phase: &Phase) -> String {
         let why = phase.last_error.as_deref().map_or(String::new(), |why| format!(": {why}"));
         match phase.state {
             ToolState::Ready => "its server is connected".to_owned(),
@@ -126,13 +127,14 @@ impl Tool {
     pub(crate) async fn ready(&self) -> Result<Arc<Connection>, ToolDown> {
         let mut phase = self.phase.subscribe();
         let failed_before = phase.borrow_and_update().failed_starts;
-        let known = |p: &Phase| p.connection.is_some() || p.state == ToolState::Failed || p.failed_starts > failed_before;
+        let known =
+            |p: &Phase| p.connection.is_some() || p.state == ToolState::Failed || p.failed_starts > failed_before;
         // A pause may come before the start; the start has its own limit.
         let limit = self.spec.start_timeout.saturating_add(Duration::from_millis(500));
         let down = |why: String| ToolDown { why };
         match timeout(limit, phase.wait_for(known)).await {
-            Ok(Ok(phase)) => phase.connection.clone().ok_or_else(|| down(self.down(&phase))),
-            Ok(Err(_)) | Err(_) => Err(down(self.down(&self.phase.borrow()))),
+            Ok(Ok(phase)) => phase.connection.clone().ok_or_else(|| down(Self::down(&phase))),
+            Ok(Err(_)) | Err(_) => Err(down(Self::down(&self.phase.borrow()))),
         }
     }
 
@@ -155,7 +157,11 @@ impl Tool {
         if let Link::Http(http) = &connection.link {
             http.learn(&functions);
         }
-        *listed = changes.map(|changes| Listed { connection: Arc::downgrade(&connection), changes, functions: functions.clone() });
+        *listed = changes.map(|changes| Listed {
+            connection: Arc::downgrade(&connection),
+            changes,
+            functions: functions.clone(),
+        });
         Ok(functions)
     }
 
@@ -163,20 +169,19 @@ impl Tool {
     pub(crate) async fn call(&self, function: &str, arguments: &Map<String, Value>, limit: Duration) -> CallOutcome {
         let since = Instant::now();
         let Some(mut connection) = self.connection() else {
-            return CallOutcome::NotSent { why: self.down(&self.phase.borrow()) };
+            return CallOutcome::NotSent { why: Self::down(&self.phase.borrow()) };
         };
         for attempt in 0..2 {
             let params = CallParams { name: function, arguments, meta: connection.session.meta.as_ref() };
-            let ask = Ask::new("tools/call", limit.saturating_sub(since.elapsed())).of(function, arguments);
+            let left = if attempt == 0 { limit } else { limit.saturating_sub(since.elapsed()) };
+            let ask = Ask::new("tools/call", left).of(function, arguments);
             let reply = connection.link.request(ask, &params).await;
             // The request was not handled: it may be made once more, on a new session and within its time.
             if attempt == 0 && matches!(reply, Reply::SessionGone) {
-                match timeout(limit.saturating_sub(since.elapsed()), self.after(&connection)).await {
-                    Ok(Some(next)) => {
-                        connection = next;
-                        continue;
-                    }
-                    Ok(None) | Err(_) => {}
+                let left = limit.saturating_sub(since.elapsed());
+                if let Ok(Some(next)) = timeout(left, self.after(&connection)).await {
+                    connection = next;
+                    continue;
                 }
             }
             return self.outcome(reply);
@@ -187,25 +192,31 @@ impl Tool {
     /// The connection that follows one which is closed.
     async fn after(&self, gone: &Arc<Connection>) -> Option<Arc<Connection>> {
         gone.link.closed().cancelled().await;
-        let next = |p: &Phase| p.state == ToolState::Failed || p.connection.as_ref().is_some_and(|c| !Arc::ptr_eq(c, gone));
+        let next =
+            |p: &Phase| p.state == ToolState::Failed || p.connection.as_ref().is_some_and(|c| !Arc::ptr_eq(c, gone));
         self.phase.subscribe().wait_for(next).await.ok()?.connection.clone()
     }
 
     fn outcome(&self, reply: Reply) -> CallOutcome {
         match reply {
             // We told the server that we can't be asked: an answer that asks is none.
-            Reply::Result { value, .. } if value["resultType"] == "input_required" => {
-                CallOutcome::RpcError { code: -32_603, message: "the server asks for input, which is not offered to it".to_owned() }
-            }
+            Reply::Result { value, .. } if value["resultType"] == "input_required" => CallOutcome::RpcError {
+                code: -32_603,
+                message: "the server asks for input, which is not offered to it".to_owned(),
+            },
             Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
             Reply::Error { code, message } => CallOutcome::RpcError { code, message },
             Reply::TimedOut { late } => CallOutcome::TimedOut { late },
             Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             // These are said before a request is looked at; others may come from a proxy after it was handled.
-            Reply::Refused { status: 300..=399 | 401 | 403 | 404 | 405 | 413 | 415 | 429, why } => CallOutcome::NotSent { why },
+            Reply::Refused { status: 300..=399 | 401 | 403 | 404 | 405 | 413 | 415 | 429, why } => {
+                CallOutcome::NotSent { why }
+            }
             Reply::Refused { why, .. } => CallOutcome::Lost { why },
-            Reply::SessionGone => CallOutcome::NotSent { why: "its session ended, and no new one could be opened in time".to_owned() },
+            Reply::SessionGone => {
+                CallOutcome::NotSent { why: "its session ended, and no new one could be opened in time".to_owned() }
+            }
         }
     }
 

@@ -129,7 +129,9 @@ pub(crate) fn value(raw: &str, max_values: usize) -> Result<(Value, bool), Strin
     }
     match hookwright_core::json::parse_strict(raw) {
         Ok(value) => Ok((value, false)),
-        Err(e) if e.is_duplicate_key() => serde_json::from_str(raw).map(|value| (value, true)).map_err(|e| e.to_string()),
+        Err(e) if e.is_duplicate_key() => {
+            serde_json::from_str(raw).map(|value| (value, true)).map_err(|e| e.to_string())
+        }
         Err(e) => Err(e.to_string()),
     }
 }

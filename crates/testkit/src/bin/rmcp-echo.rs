@@ -29,6 +29,7 @@ struct Event {
 struct Echo;
 
 #[tool_router]
+#[allow(clippy::unused_self, reason = "the macro's methods take it")]
 impl Echo {
     #[tool(description = "Gives the text back.", annotations(read_only_hint = true, idempotent_hint = true))]
     fn echo(&self, Parameters(Text { text }): Parameters<Text>) -> String {

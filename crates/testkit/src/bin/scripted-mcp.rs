@@ -7,13 +7,13 @@ use hookwright_testkit::script::{Behaviour, Cursor, Modern, Opening, OpeningWord
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, Write};
+use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 const MODERN: &str = "2026-07-28";
 
 fn main() -> ExitCode {
@@ -23,7 +23,8 @@ fn main() -> ExitCode {
         [path] => std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}")),
         _ => Err("usage: scripted-mcp SCRIPT.json | scripted-mcp --json '{…}'".to_owned()),
     };
-    let script = text.and_then(|text| serde_json::from_str::<Script>(&text).map_err(|e| format!("the script is wrong: {e}")));
+    let script =
+        text.and_then(|text| serde_json::from_str::<Script>(&text).map_err(|e| format!("the script is wrong: {e}")));
     match script {
         Ok(script) => {
             Server::new(script).run();
@@ -56,7 +57,11 @@ struct Ask {
 
 impl Server {
     fn new(script: Script) -> Arc<Self> {
-        let log = script.log.as_ref().and_then(|path| OpenOptions::new().create(true).append(true).open(path).ok()).map(Mutex::new);
+        let log = script
+            .log
+            .as_ref()
+            .and_then(|path| OpenOptions::new().create(true).append(true).open(path).ok())
+            .map(Mutex::new);
         Arc::new(Self {
             script,
             out: Mutex::default(),
@@ -74,23 +79,32 @@ impl Server {
         for step in &self.script.start {
             self.step(step, &nobody);
         }
-        let mut lines = std::io::stdin().lock();
-        let mut line = Vec::new();
+        let mut stdin = std::io::stdin().lock();
+        let mut bytes = Vec::new();
         loop {
+            // In small pieces, so that stopping leaves a long line in the pipe.
+            let mut piece = [0; 4_096];
+            let read = match stdin.read(&mut piece) {
+                Ok(0) | Err(_) => return,
+                Ok(read) => read,
+            };
             if self.stop_reading.load(Ordering::SeqCst) {
+                // What was waited for meanwhile is lost.
                 std::thread::sleep(HOUR);
             }
-            line.clear();
-            match lines.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {}
+            let searched = bytes.len();
+            bytes.extend_from_slice(&piece[..read]);
+            let Some(end) = bytes[searched..].iter().rposition(|byte| *byte == b'\n') else { continue };
+            let rest = bytes.split_off(searched + end + 1);
+            for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                if let Some(log) = &self.log {
+                    let _ = lock(log).write_all(line);
+                }
+                if let Ok(message) = serde_json::from_slice::<Value>(line) {
+                    self.message(message);
+                }
             }
-            if let Some(log) = &self.log {
-                let _ = lock(log).write_all(&line);
-            }
-            if let Ok(message) = serde_json::from_slice::<Value>(&line) {
-                self.message(message);
-            }
+            bytes = rest;
         }
     }
 
@@ -109,7 +123,8 @@ impl Server {
             "initialize" if modern != Modern::Only => {
                 let wanted = message["params"]["protocolVersion"].as_str().unwrap_or_default();
                 let revisions = &self.script.revisions;
-                let revision = revisions.iter().find(|r| *r == wanted).or(revisions.first()).cloned().unwrap_or_default();
+                let revision =
+                    revisions.iter().find(|r| *r == wanted).or(revisions.first()).cloned().unwrap_or_default();
                 let result = json!({"protocolVersion": revision, "capabilities": self.capabilities(),
                     "serverInfo": {"name": self.script.name, "version": "1"}});
                 self.opening(&self.script.initialize, &ask, result);
@@ -122,7 +137,9 @@ impl Server {
             }
             "initialize" => self.opening_error(&self.script.initialize, &ask),
             "server/discover" => self.opening_error(&self.script.discover, &ask),
-            _ if modern == Modern::Only && message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] != MODERN => {
+            _ if modern == Modern::Only
+                && message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] != MODERN =>
+            {
                 self.error(&ask, -32602, "every request needs _meta of revision 2026-07-28");
             }
             "ping" => self.result(&ask, json!({})),
@@ -200,7 +217,8 @@ impl Server {
     }
 
     fn call(&self, name: &str, ask: &Ask) {
-        let Some(tool) = self.script.tools.iter().find(|tool| tool.listed.get("name").is_some_and(|n| n == name)) else {
+        let Some(tool) = self.script.tools.iter().find(|tool| tool.listed.get("name").is_some_and(|n| n == name))
+        else {
             return self.error(ask, -32602, &format!("unknown tool {name}"));
         };
         match &tool.behaviour {
@@ -228,7 +246,7 @@ impl Server {
                 self.write(&bytes);
             }
             Step::Unending(bytes) => {
-                let block = [b'x'; 65_536];
+                let block = vec![b'x'; 65_536];
                 let mut left = *bytes;
                 while left > 0 {
                     let now = left.min(block.len());
@@ -289,7 +307,7 @@ impl Server {
     }
 
     fn await_cancel(&self, ask: &Ask) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_mins(1);
         let mut cancelled = lock(&self.cancelled.0);
         while !cancelled.contains(&ask.id.to_string()) {
             let Some(left) = end.checked_duration_since(Instant::now()) else { return };
@@ -326,7 +344,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn fill(text: &str, ask: &Ask) -> String {
@@ -338,9 +356,10 @@ fn fill(text: &str, ask: &Ask) -> String {
 
 #[allow(clippy::disallowed_methods, reason = "its very purpose is to show what environment it was given")]
 fn dump_env(file: &str) {
-    let mut text: String = std::env::vars().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let mut text: String =
+        std::env::vars().fold(String::new(), |text, (name, value)| text + &format!("{name}={value}\n"));
     if let Ok(cwd) = std::env::current_dir() {
-        text += &format!("cwd={}\n", cwd.display());
+        text = format!("{text}cwd={}\n", cwd.display());
     }
     let _ = std::fs::write(file, text);
 }

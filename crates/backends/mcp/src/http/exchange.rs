@@ -37,7 +37,14 @@ pub(super) fn cause(e: &reqwest::Error) -> String {
 
 impl Inner {
     /// Posts a request and tells what becomes of it.
-    pub(super) async fn exchange(self: Arc<Self>, id: u64, method: &'static str, body: Vec<u8>, headers: HeaderMap, tell: oneshot::Sender<Reply>) {
+    pub(super) async fn exchange(
+        self: Arc<Self>,
+        id: u64,
+        method: &'static str,
+        body: Vec<u8>,
+        headers: HeaderMap,
+        tell: oneshot::Sender<Reply>,
+    ) {
         let had_session = headers.contains_key("mcp-session-id");
         let sent = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
         let mut response = match sent {
@@ -120,7 +127,9 @@ impl Inner {
             return parse();
         }
         // A large one is parsed where that keeps nobody waiting.
-        tokio::task::spawn_blocking(parse).await.unwrap_or_else(|_| Reply::Lost { why: "its answer was not read".to_owned() })
+        tokio::task::spawn_blocking(parse)
+            .await
+            .unwrap_or_else(|_| Reply::Lost { why: "its answer was not read".to_owned() })
     }
 
     /// An answer as a stream of events, taken up again where it breaks off and the server gave a mark for that.
@@ -177,7 +186,9 @@ impl Inner {
     /// The reply, where an event holds the answer to the request.
     async fn answer(self: &Arc<Self>, id: u64, data: Vec<u8>, unasked: &mut Unasked) -> Option<Reply> {
         let is_answer = match wire::read(&data) {
-            Ok(Incoming::Answer { id: said_id, said }) => said_id == Some(id) || (said_id.is_none() && matches!(said, wire::Said::Error { .. })),
+            Ok(Incoming::Answer { id: said_id, said }) => {
+                said_id == Some(id) || (said_id.is_none() && matches!(said, wire::Said::Error { .. }))
+            }
             Ok(_) => false,
             // Nobody else's answer comes on this stream.
             Err(_) => !data.trim_ascii().is_empty(),

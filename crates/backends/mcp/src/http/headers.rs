@@ -9,8 +9,16 @@ use std::collections::HashMap;
 
 /// Headers that the protocol or HTTP itself sets.
 const RESERVED: [&str; 10] = [
-    "accept", "connection", "content-length", "content-type", "host", "last-event-id", "mcp-method", "mcp-protocol-version",
-    "mcp-session-id", "transfer-encoding",
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
 ];
 
 /// Checks a manifest's headers. An error never shows a value.
@@ -21,7 +29,8 @@ pub(super) fn of_manifest(pairs: &[(String, String)]) -> Result<HeaderMap, Strin
         if RESERVED.contains(&parsed.as_str()) {
             return Err(format!("the header {name} is set by the protocol and can't be given"));
         }
-        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| format!("the value of header {name} holds characters that no header can"))?;
+        let mut value = HeaderValue::from_str(value.trim())
+            .map_err(|_| format!("the value of header {name} holds characters that no header can"))?;
         value.set_sensitive(true);
         headers.insert(parsed, value);
     }
@@ -30,7 +39,12 @@ pub(super) fn of_manifest(pairs: &[(String, String)]) -> Result<HeaderMap, Strin
 
 impl Inner {
     /// All headers of a request.
-    pub(super) fn request_headers(&self, method: &str, name: Option<&str>, arguments: Option<&Map<String, Value>>) -> HeaderMap {
+    pub(super) fn request_headers(
+        &self,
+        method: &str,
+        name: Option<&str>,
+        arguments: Option<&Map<String, Value>>,
+    ) -> HeaderMap {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -126,7 +140,10 @@ mod tests {
         assert_eq!(encoded(""), "");
         assert_eq!(encoded("ä"), "=?base64?w6Q=?=");
         assert_eq!(encoded(" x"), "=?base64?IHg=?=");
-        assert_eq!(encoded("=?base64?x?="), format!("=?base64?{}?=", base64::prelude::BASE64_STANDARD.encode("=?base64?x?=")));
+        assert_eq!(
+            encoded("=?base64?x?="),
+            format!("=?base64?{}?=", base64::prelude::BASE64_STANDARD.encode("=?base64?x?="))
+        );
     }
 
     #[test]

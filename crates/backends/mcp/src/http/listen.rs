@@ -64,11 +64,13 @@ impl Inner {
             return;
         }
         match wire::read(data) {
-            Ok(Incoming::Notification { method, .. }) if method == "notifications/tools/list_changed" => self.changes.bump(),
+            Ok(Incoming::Notification { method, .. }) if method == "notifications/tools/list_changed" => {
+                self.changes.bump();
+            }
             Ok(Incoming::Request { id, method }) => self.control_in_background(wire::reply(id, &method), "a reply"),
             _ => {}
         }
-        unasked.count();
+        unasked.count(data.len());
         unasked.calm_down(&self.tool).await;
     }
 }

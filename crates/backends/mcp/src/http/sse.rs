@@ -63,7 +63,12 @@ impl Events {
                         return Err(TooLarge);
                     }
                 }
-                b"id" => self.event.id = std::str::from_utf8(value).ok().filter(|id| id.len() <= 1_024 && !id.contains('\0')).map(str::to_owned),
+                b"id" => {
+                    self.event.id = std::str::from_utf8(value)
+                        .ok()
+                        .filter(|id| id.len() <= 1_024 && !id.contains('\0'))
+                        .map(str::to_owned);
+                }
                 b"retry" => self.event.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok()),
                 _ => {}
             }
@@ -94,7 +99,8 @@ mod tests {
 
     #[test]
     fn events_come_however_the_bytes_are_cut() {
-        let text = "id: 0\nretry: 30\ndata:\n\n: a comment\nevent: message\r\nid: 1\r\ndata: {\"a\":\r\ndata:1}\r\n\r\n";
+        let text =
+            "id: 0\nretry: 30\ndata:\n\n: a comment\nevent: message\r\nid: 1\r\ndata: {\"a\":\r\ndata:1}\r\n\r\n";
         let first = Event { retry_ms: Some(30), ..event("", Some("0")) };
         let expected = [first, event("{\"a\":\n1}", Some("1"))];
         assert_eq!(events(&[text]), expected);
@@ -104,7 +110,11 @@ mod tests {
 
     #[test]
     fn an_event_is_bounded_whether_in_one_line_or_in_many() {
-        for text in [format!("data: {}", "x".repeat(300)), format!("data: {}\n", "x".repeat(300)), "data: xxxxxxxxx\n".repeat(20)] {
+        for text in [
+            format!("data: {}", "x".repeat(300)),
+            format!("data: {}\n", "x".repeat(300)),
+            "data: xxxxxxxxx\n".repeat(20),
+        ] {
             let mut events = Events::new(100);
             events.feed(text.as_bytes());
             assert_eq!(events.next(), Err(TooLarge));

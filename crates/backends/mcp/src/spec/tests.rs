@@ -43,12 +43,19 @@ fn a_childs_environment_is_the_four_and_what_is_named() {
 fn a_named_variable_replaces_one_of_the_four() {
     let spec = ToolSpec::from_decl(&stdio(&[("PATH", Secret::Plain("/opt".into()))]), Path::new("/p"), &node);
     let Transport::Stdio { env, .. } = &spec.transport else { panic!("{spec:?}") };
-    assert_eq!(env.iter().filter(|(name, _)| name == "PATH").collect::<Vec<_>>(), [&("PATH".to_owned(), "/opt".to_owned())]);
+    assert_eq!(
+        env.iter().filter(|(name, _)| name == "PATH").collect::<Vec<_>>(),
+        [&("PATH".to_owned(), "/opt".to_owned())]
+    );
 }
 
 #[test]
 fn missing_variables_are_named_all_at_once() {
-    let spec = ToolSpec::from_decl(&stdio(&[("A", from("NO_A")), ("B", from("NO_B")), ("C", from("OTHER"))]), Path::new("/p"), &node);
+    let spec = ToolSpec::from_decl(
+        &stdio(&[("A", from("NO_A")), ("B", from("NO_B")), ("C", from("OTHER"))]),
+        Path::new("/p"),
+        &node,
+    );
     let why = spec.broken.unwrap();
     assert!(why.contains("NO_A, NO_B") && !why.contains("OTHER"), "{why}");
 }
@@ -58,7 +65,10 @@ fn no_secret_stands_in_debug_output() {
     let mut decl = stdio(&[("TOKEN", from("GITHUB_TOKEN"))]);
     let text = format!("{:?}", ToolSpec::from_decl(&decl, Path::new("/p"), &node));
     assert!(text.contains("TOKEN") && !text.contains("ghp_"), "{text}");
-    decl.mcp = McpDecl::Http { url: "https://x/mcp".into(), headers: [("Authorization".to_owned(), from("GITHUB_TOKEN"))].into() };
+    decl.mcp = McpDecl::Http {
+        url: "https://x/mcp".into(),
+        headers: [("Authorization".to_owned(), from("GITHUB_TOKEN"))].into(),
+    };
     let text = format!("{:?}", ToolSpec::from_decl(&decl, Path::new("/p"), &node));
     assert!(text.contains("Authorization") && !text.contains("ghp_"), "{text}");
 }

@@ -64,15 +64,20 @@ impl StdioLink {
             .map_err(|e| cannot_start(program, child.cwd, &e))?;
         let group = Arc::new(Group::new(process.id()));
         let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = streams else { return Err("it has no standard streams".to_owned()) };
+        let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+            return Err("it has no standard streams".to_owned());
+        };
         let pipes = || -> std::io::Result<(pipe::Sender, pipe::Receiver)> {
-            Ok((pipe::Sender::from_owned_fd(stdin.into_owned_fd()?)?, pipe::Receiver::from_owned_fd(stdout.into_owned_fd()?)?))
+            Ok((
+                pipe::Sender::from_owned_fd(stdin.into_owned_fd()?)?,
+                pipe::Receiver::from_owned_fd(stdout.into_owned_fd()?)?,
+            ))
         };
         let (stdin, stdout) = pipes().map_err(|e| format!("its standard streams can't be used: {e}"))?;
 
         let tool: Arc<str> = child.tool.into();
         let secrets = Arc::new(child.secrets.clone());
-        let words = Arc::new(LastWords::default());
+        let words = Arc::new(LastWords::new(Arc::clone(&secrets)));
         let link = Self {
             pipe: Pipe::new(stdin, Arc::clone(config)),
             changes: Arc::default(),
@@ -95,7 +100,7 @@ impl StdioLink {
             group,
             pipe: Arc::clone(&link.pipe),
             reader: tokio::spawn(reader.read(stdout)),
-            stderr: tokio::spawn(drain(stderr, tool, secrets, Arc::clone(&words))),
+            stderr: tokio::spawn(drain(stderr, tool, Arc::clone(&words))),
             words,
             stop: link.stop.clone(),
             grace: config.shutdown_grace,
@@ -235,6 +240,13 @@ impl Watch {
             self.group.terminate();
             let _ = timeout(self.grace / 2, self.process.wait()).await;
         }
+    }
+}
+
+impl Drop for Watch {
+    /// Where the runtime ends before the child does.
+    fn drop(&mut self) {
+        self.group.end();
     }
 }
 

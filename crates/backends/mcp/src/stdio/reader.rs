@@ -2,9 +2,9 @@
 //!
 //! Invariant: what a child says unasked costs others nothing: it is counted, and a child that says too much is read more slowly.
 
-use crate::lines::{Line, Lines, TooLong};
 use super::pipe::{Expected, Pipe};
 use crate::config::HostConfig;
+use crate::lines::{Line, Lines, TooLong};
 use crate::link::{Changes, Reply};
 use crate::said::{Secrets, shown};
 use crate::unasked::Unasked;
@@ -40,7 +40,10 @@ impl Reader {
                     if !lines.rest().is_empty() {
                         self.unasked("it ended in the middle of a line", lines.rest());
                         if let Some(id) = wire::likely_id(lines.rest(), b"") {
-                            self.pipe.deliver(id, Reply::Lost { why: "the server ended in the middle of its answer".to_owned() });
+                            self.pipe.deliver(
+                                id,
+                                Reply::Lost { why: "the server ended in the middle of its answer".to_owned() },
+                            );
                         }
                     }
                     return "the server closed its stdout".to_owned();
@@ -74,7 +77,13 @@ impl Reader {
         let text = line.trim_ascii();
         match text.first() {
             None => {}
-            Some(b'[') => self.batch(text),
+            Some(b'[') if line.len() < LARGE_BYTES => self.batch(text),
+            // It may hold anybody's answer.
+            Some(b'[') => {
+                let why = format!("a batch of {} bytes is over the limit of {LARGE_BYTES} for batches", line.len());
+                self.pipe.lose_all(&why);
+                self.unasked(&why, &line);
+            }
             Some(_) if line.len() < LARGE_BYTES => self.message(text),
             Some(_) => self.large(line).await,
         }
@@ -96,24 +105,25 @@ impl Reader {
         match wire::read(text) {
             Ok(Incoming::Answer { id: Some(id), said }) => {
                 if self.pipe.expects(id) == Expected::Nobody {
-                    return self.unasked("it answered a request that is not open: never made, or answered before", text);
+                    return self
+                        .unasked("it answered a request that is not open: never made, or answered before", text);
                 }
                 self.pipe.deliver(id, wire::meant(said, self.config.message_values));
             }
             Ok(Incoming::Answer { id: None, .. }) => self.unasked("it answered with an id that was never given", text),
             Ok(Incoming::Request { id, method }) => {
                 self.pipe.control(wire::reply(id, &method));
-                if method != "ping" {
-                    self.unasked("it asks for something that is not offered", text);
+                if method == "ping" {
+                    self.unasked.count(text.len());
                 } else {
-                    self.unasked.count();
+                    self.unasked("it asks for something that is not offered", text);
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
                 if method == "notifications/tools/list_changed" {
                     self.changes.bump();
                 }
-                if self.unasked.count() {
+                if self.unasked.count(text.len()) {
                     let params = shown(params.map_or("", serde_json::value::RawValue::get), 300, &self.secrets);
                     let method = shown(&method, 100, &self.secrets);
                     tracing::debug!(target: "hookwright::tool", tool = %self.tool, "{method} {params}");
@@ -168,7 +178,7 @@ impl Reader {
     }
 
     fn unasked(&mut self, what: &str, text: &[u8]) {
-        if self.unasked.count() {
+        if self.unasked.count(text.len()) {
             let text = shown(&String::from_utf8_lossy(&text[..text.len().min(2_000)]), 300, &self.secrets);
             tracing::warn!(target: "hookwright::tool", tool = %self.tool, "{what}: {text}");
         }

@@ -3,7 +3,7 @@
 use super::{Connection, Running, Tool};
 use crate::handshake::{self, NotOpened, Opening};
 use crate::http::HttpLink;
-use crate::link::Link;
+use crate::link::{Link, later};
 use crate::said::{Secrets, shown};
 use crate::spec::Transport;
 use crate::stdio::{Child, StdioLink};
@@ -149,14 +149,14 @@ impl Tool {
     }
 
     async fn connect(&self, record: &mut Record) -> Result<Connection, NotOpened> {
-        let end = Instant::now() + self.spec.start_timeout;
+        let end = later(Instant::now(), self.spec.start_timeout);
         let first = record.opening.unwrap_or(Opening::Initialize);
         match self.connect_as(first, end).await {
             Ok(connection) => {
-                record.opening = Some(if connection.session.meta.is_some() { Opening::Discover } else { Opening::Initialize });
+                record.opening =
+                    Some(if connection.session.meta.is_some() { Opening::Discover } else { Opening::Initialize });
                 Ok(connection)
             }
-            Err(Failed::Otherwise(not_opened)) => Err(not_opened),
             // A server of the newest revision alone may exit on `initialize`.
             Err(Failed::ExitedOn(not_opened)) if first == Opening::Initialize => {
                 self.set(|phase| phase.starts += 1);
@@ -168,7 +168,7 @@ impl Tool {
                     Err(_) => Err(not_opened),
                 }
             }
-            Err(Failed::ExitedOn(not_opened)) => Err(not_opened),
+            Err(Failed::ExitedOn(not_opened) | Failed::Otherwise(not_opened)) => Err(not_opened),
         }
     }
 
@@ -178,7 +178,8 @@ impl Tool {
             Transport::Stdio { command, cwd, env } => {
                 let secrets: &Secrets = &self.spec.secrets;
                 let child = Child { tool: self.id(), command, cwd, env, secrets };
-                let link = StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
+                let link =
+                    StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
                 let running = Running { group: Arc::downgrade(link.group()), ended: link.ended().clone() };
                 *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
                 Link::Stdio(link)
@@ -189,11 +190,23 @@ impl Tool {
             }
         };
         // Requests get more time than there is: the limit's own words tell more than theirs.
-        let opened = timeout(limit, handshake::open(&link, first, &self.config, limit + Duration::from_secs(60), &self.spec.secrets)).await;
+        let opened = timeout(
+            limit,
+            handshake::open(
+                &link,
+                first,
+                &self.config,
+                limit.saturating_add(Duration::from_mins(1)),
+                &self.spec.secrets,
+            ),
+        )
+        .await;
         let failed = match opened {
             Ok(Ok(session)) => return Ok(Connection { link, session }),
             Ok(Err(not_opened)) => match &link {
-                Link::Stdio(stdio) if stdio.pipe().closed().is_cancelled() && stdio.pipe().was_all_read() => Failed::ExitedOn(not_opened),
+                Link::Stdio(stdio) if stdio.pipe().closed().is_cancelled() && stdio.pipe().was_all_read() => {
+                    Failed::ExitedOn(not_opened)
+                }
                 Link::Stdio(_) | Link::Http(_) => Failed::Otherwise(not_opened),
             },
             Err(_) => {

@@ -24,7 +24,17 @@ fn ids_that_we_never_give_are_nobodys() {
 
 #[test]
 fn what_is_no_message_says_why() {
-    for line in ["", "{", "7", "[]", "{}", r#"{"id":1}"#, r#"{"id":1,"id":2,"result":{}}"#, r#"{"id":1,"result":1,"result":2}"#, r#"{"method":7}"#] {
+    for line in [
+        "",
+        "{",
+        "7",
+        "[]",
+        "{}",
+        r#"{"id":1}"#,
+        r#"{"id":1,"id":2,"result":{}}"#,
+        r#"{"id":1,"result":1,"result":2}"#,
+        r#"{"method":7}"#,
+    ] {
         assert!(read(line.as_bytes()).is_err(), "{line}");
     }
     assert!(read(b"{\"id\":1,\"result\":\"\xff\xfe\"}").is_err(), "not UTF-8");

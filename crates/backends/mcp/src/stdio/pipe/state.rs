@@ -30,6 +30,7 @@ pub(super) struct State {
     closing: bool,
     broken: Option<String>,
     dead: Option<String>,
+    wrote: bool,
     all_read: bool,
     max_queued_bytes: usize,
     late_window: Duration,
@@ -107,7 +108,8 @@ impl State {
             closing: false,
             broken: None,
             dead: None,
-            all_read: true,
+            wrote: false,
+            all_read: false,
             max_queued_bytes: config.queued_bytes,
             late_window: config.late_window,
             stall_limit: config.stall_limit,
@@ -143,7 +145,12 @@ impl State {
     }
 
     pub(super) fn control(&mut self, bytes: Vec<u8>) -> Control {
-        if self.dead.is_some() || self.broken.is_some() || self.stdin.is_none() || self.closing || self.controls >= MAX_CONTROLS {
+        if self.dead.is_some()
+            || self.broken.is_some()
+            || self.stdin.is_none()
+            || self.closing
+            || self.controls >= MAX_CONTROLS
+        {
             return Control::Dropped;
         }
         match self.push(Outgoing { id: None, bytes, written: 0 }) {
@@ -183,6 +190,7 @@ impl State {
             match stdin.try_write(&front.bytes[front.written..]) {
                 Ok(bytes) => {
                     front.written += bytes;
+                    self.wrote = true;
                     self.progress = Instant::now();
                     if front.written == front.bytes.len() {
                         self.pop();
@@ -291,7 +299,9 @@ impl State {
         if self.dead.is_some() {
             return;
         }
-        self.all_read = self.stdin.as_ref().is_none_or(|stdin| rustix::io::ioctl_fionread(stdin).is_ok_and(|unread| unread == 0));
+        // What is left in the pipe was written and not read; our end still counts it.
+        let unread = self.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin).ok());
+        self.all_read = self.wrote && self.queue.is_empty() && unread == Some(0);
         let waiting = std::mem::take(&mut self.waiting);
         for (id, waiting) in waiting {
             let why = why.clone();
