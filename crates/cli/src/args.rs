@@ -92,6 +92,35 @@ pub(crate) enum Command {
     DemoServer(DemoServerArgs),
 }
 
+impl Command {
+    /// Whether the command's output is JSON: then an error is said in JSON too.
+    pub(crate) fn in_json(&self) -> bool {
+        let output = match self {
+            Self::Run(args) => args.output,
+            Self::Check(args) => args.output,
+            Self::Ask(args) => args.output,
+            Self::Replay(args) => args.output,
+            Self::Demo(args) => args.output,
+            Self::Jobs(
+                JobsCommand::List { output, .. }
+                | JobsCommand::Show { output, .. }
+                | JobsCommand::History { output, .. },
+            )
+            | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
+            | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
+            Self::Jobs(JobsCommand::Resume(args)) => args.output,
+            Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
+            Self::Audit(AuditCommand::Head { .. }) => Output::Json,
+            Self::Jobs(JobsCommand::Cancel { .. } | JobsCommand::Forget { .. })
+            | Self::Trust(_)
+            | Self::New(_)
+            | Self::Completions { .. }
+            | Self::DemoServer(_) => Output::Text,
+        };
+        output == Output::Json
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Folder of a plugin; may be repeated, in install order. Naming it trusts it

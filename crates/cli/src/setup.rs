@@ -38,7 +38,7 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
     match load(settings, flags)? {
         (tenant, found) if found.iter().any(Diagnostic::is_error) => {
             drop(tenant);
-            Err(faults(&found, &settings.terminal))
+            Err(faults(&found, settings.terminal))
         }
         (mut tenant, found) => {
             tenant.warnings = found;

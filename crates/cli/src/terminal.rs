@@ -28,12 +28,12 @@ impl Terminal {
         Self { color, interactive: tty && std::io::stdin().is_terminal() }
     }
 
-    pub(crate) fn palette(&self) -> Palette {
+    pub(crate) fn palette(self) -> Palette {
         if self.color { Palette::ANSI } else { Palette::PLAIN }
     }
 
     /// Shows warnings and the like.
-    pub(crate) fn diagnostics(&self, found: &[Diagnostic]) {
+    pub(crate) fn diagnostics(self, found: &[Diagnostic]) {
         if !found.is_empty() {
             note(render_all(found, &self.palette()).trim_end());
         }

@@ -116,7 +116,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     {
         settings.global.config = Some(PathBuf::from(config));
         let file = PathBuf::from(config);
-        settings.config = crate::settings::read_config(&file, &settings.terminal)?.config;
+        settings.config = crate::settings::read_config(&file, settings.terminal)?.config;
         settings.config_file = Some(file);
     }
     settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
@@ -124,7 +124,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
     if found.iter().any(hookwright_core::diagnostic::Diagnostic::is_error) {
-        return Err(crate::settings::faults(&found, &settings.terminal));
+        return Err(crate::settings::faults(&found, settings.terminal));
     }
     for plugin in &tenant.plugins {
         let manifest = &plugin.parsed.manifest;
@@ -229,7 +229,7 @@ async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
                 Ok(functions) if functions.iter().all(|f| f.name != hook.call.function()) => {
                     door.notice(&format!("hook {} can't be asked: the tool lists no such function", hook.call));
                 }
-                Ok(_) => continue,
+                Ok(_) => {}
             }
         }
     });

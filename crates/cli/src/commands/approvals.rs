@@ -37,7 +37,7 @@ pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> Cl
             match output {
                 Output::Json => json(&ApprovalJson::new(&row, Some(approval)).map_err(damaged)?),
                 Output::Text => {
-                    data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout()))
+                    data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout()));
                 }
             }
             Ok(exit::OK)

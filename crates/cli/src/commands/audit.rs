@@ -4,6 +4,7 @@ use crate::args::{AuditCommand, Output};
 use crate::exit::{self, CliError, CliResult};
 use crate::settings::Settings;
 use crate::store;
+use crate::story::json::{AuditJob, AuditVerify};
 use crate::terminal::{data, json, note};
 use hookwright_core::history::Head;
 use hookwright_core::text::escape;
@@ -23,22 +24,6 @@ struct JobHead {
     job: String,
     #[serde(flatten)]
     head: Head,
-}
-
-/// What `audit verify --output json` prints.
-#[derive(Debug, Serialize)]
-struct Report {
-    ok: bool,
-    jobs: Vec<JobReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct JobReport {
-    job: String,
-    ok: bool,
-    records: u64,
-    /// What is wrong.
-    fault: Option<String>,
 }
 
 pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
@@ -64,25 +49,30 @@ pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliRes
             for id in &present {
                 let expected = kept.iter().find(|h| h.job == *id);
                 let (head, fault) = verify(&*store, id, expected).await?;
-                reports.push(JobReport { job: id.clone(), ok: fault.is_none(), records: head.records, fault });
+                reports.push(AuditJob { job: id.clone(), records: head.records, head: head.hash, problem: fault });
             }
             for gone in kept.iter().filter(|h| job.is_none() && !present.contains(&h.job)) {
                 let fault = Some("the job is gone: its head was kept, its history is not there".to_owned());
-                reports.push(JobReport { job: escape(&gone.job), ok: false, records: 0, fault });
+                reports.push(AuditJob {
+                    job: escape(&gone.job),
+                    records: 0,
+                    head: Head::default().hash,
+                    problem: fault,
+                });
             }
-            let report = Report { ok: reports.iter().all(|r| r.ok), jobs: reports };
+            let report = AuditVerify::new(reports);
             print(&report, output);
             Ok(if report.ok { exit::OK } else { exit::FAILED })
         }
     }
 }
 
-fn print(report: &Report, output: Output) {
+fn print(report: &AuditVerify, output: Output) {
     if output == Output::Json {
         return json(report);
     }
     for job in &report.jobs {
-        let state = job.fault.as_deref().map_or_else(|| "intact".to_owned(), |f| format!("BROKEN: {f}"));
+        let state = job.problem.as_deref().map_or_else(|| "intact".to_owned(), |f| format!("BROKEN: {f}"));
         data(&format!("{}  {:>6} records  {state}", job.job, job.records));
     }
     note(if report.ok { "every history is what was written" } else { "at least one history is not what was written" });

@@ -23,12 +23,11 @@ const FOLDER: &str = ".hookwright/demo";
 const MARK: &str = ".hookwright-demo";
 
 pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
-    let folder = match &args.dir {
-        Some(dir) => settings.cwd.join(dir),
-        None => {
-            store::prepare_folder(&settings.cwd.join(".hookwright"))?;
-            settings.cwd.join(FOLDER)
-        }
+    let folder = if let Some(dir) = &args.dir {
+        settings.cwd.join(dir)
+    } else {
+        store::prepare_folder(&settings.cwd.join(".hookwright"))?;
+        settings.cwd.join(FOLDER)
     };
     clear(&folder)?;
     let path = settings.env.get("PATH").unwrap_or_default();
@@ -44,7 +43,7 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     note("Hooks watch its calls: one rewrites, one denies, one asks a person, one signs.\n");
     let (tenant, found) = setup::read_all(TenantConfig::default(), vec![plugin.clone()])?;
     if !found.is_empty() {
-        return Err(crate::settings::faults(&found, &settings.terminal));
+        return Err(crate::settings::faults(&found, settings.terminal));
     }
     let approve = args.approve.unwrap_or(if settings.terminal.interactive { Approve::Ask } else { Approve::Yes });
     if args.approve.is_none() && !settings.terminal.interactive {

@@ -92,21 +92,18 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     let store = store::open_existing(&mut settings)?;
-    let jobs = match &args.job {
-        Some(job) => {
-            let row = store.job(job).await?;
-            if row.status.is_final() {
-                return Err(CliError::failed(format!("job {} is over", row.job.id))
-                    .hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
-            }
-            vec![row.job.id]
+    let jobs = if let Some(job) = &args.job {
+        let row = store.job(job).await?;
+        if row.status.is_final() {
+            return Err(CliError::failed(format!("job {} is over", row.job.id))
+                .hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
         }
-        None => {
-            let mut rows = store.jobs(true, u32::MAX).await?;
-            rows.retain(|row| !row.running);
-            rows.reverse();
-            rows.into_iter().map(|row| row.job.id).collect()
-        }
+        vec![row.job.id]
+    } else {
+        let mut rows = store.jobs(true, u32::MAX).await?;
+        rows.retain(|row| !row.running);
+        rows.reverse();
+        rows.into_iter().map(|row| row.job.id).collect()
     };
     if jobs.is_empty() {
         note("no unfinished jobs");

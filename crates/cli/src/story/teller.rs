@@ -233,7 +233,7 @@ impl Teller {
                 });
             }
             Fact::Cancelled { by } => {
-                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by))
+                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
             Fact::Finished { outcome } => self.finished(outcome),
         }
@@ -241,9 +241,10 @@ impl Teller {
 
     fn header(&mut self) {
         let Some(spec) = &self.spec else { return };
-        let model = match scripted(&spec.agent.model) {
-            true => format!("{} (scripted)", spec.agent.model),
-            false => spec.agent.model.clone(),
+        let model = if scripted(&spec.agent.model) {
+            format!("{} (scripted)", spec.agent.model)
+        } else {
+            spec.agent.model.clone()
         };
         let mut hooks: Vec<String> = vec![];
         for moment in Moment::ALL {

@@ -47,10 +47,10 @@ pub(super) async fn run(
             Ok(Decided::AlreadyDecided(row)) => door.notice(&already(&row)),
             Ok(Decided::Expired) => door.notice(&format!("the approval {} had expired", wait.approval.id)),
             Ok(Decided::NotAllowed(people)) => {
-                door.notice(&not_allowed(&style.person.name, &wait.approval.id, &people))
+                door.notice(&not_allowed(&style.person.name, &wait.approval.id, &people));
             }
             Ok(Decided::Mismatch) => {
-                door.notice(&format!("the approval {} is not what was shown; nothing was decided", wait.approval.id))
+                door.notice(&format!("the approval {} is not what was shown; nothing was decided", wait.approval.id));
             }
             Err(error) => door.notice(&format!("the decision could not be stored, nothing was decided: {error}")),
         }
