@@ -285,6 +285,9 @@ pub(crate) enum AuditCommand {
         /// A head kept elsewhere (`audit head`): finds a cut-off tail or a rewritten whole
         #[arg(long, value_name = "FILE")]
         head: Option<PathBuf>,
+        /// The public key that the kept head must be signed with
+        #[arg(long, value_name = "FILE", requires = "head")]
+        public_key: Option<PathBuf>,
         #[arg(long, value_name = "FORM", default_value = "text")]
         output: Output,
     },
@@ -292,6 +295,9 @@ pub(crate) enum AuditCommand {
     Head {
         /// The job's id, or the beginning of it. Default: all jobs
         job: Option<String>,
+        /// Sign them with this ed25519 secret key (made by `hookwright-signer keygen`)
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
     },
 }
 

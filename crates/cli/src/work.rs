@@ -153,6 +153,12 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let Prepared { tenant, store, model, spec, which, earlier } = prepared;
     let job = spec.job.clone();
     settings.terminal.diagnostics(&tenant.warnings);
+    if earlier.is_empty() {
+        let left = store.jobs(true, 100).await?.into_iter().filter(|row| !row.running).count();
+        if left > 0 {
+            note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
+        }
+    }
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let host = tenant.start(&settings.env);

@@ -9,6 +9,7 @@ use crate::terminal::{data, json, note};
 use hookwright_core::history::Head;
 use hookwright_core::text::escape;
 use hookwright_runtime::ports::store::Store;
+use ed25519_dalek::Signer as _;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -16,6 +17,40 @@ use std::path::Path;
 #[derive(Debug, Serialize, Deserialize)]
 struct Heads {
     heads: Vec<JobHead>,
+    /// The id of the key that signed, and the signature as 128 hex digits over [`signed_text`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+}
+
+/// What is signed: a line that says what it is, then the canonical JSON of the heads.
+fn signed_text(heads: &[JobHead]) -> String {
+    let value = serde_json::to_value(heads).unwrap_or_default();
+    format!("hookwright-audit-heads-v1\n{}", hookwright_core::json::canonical(&value))
+}
+
+impl Heads {
+    fn new(heads: Vec<JobHead>, key: Option<&Path>) -> CliResult<Self> {
+        let Some(file) = key else { return Ok(Self { heads, key: None, signature: None }) };
+        let secret = hookwright_signer::key::read_secret(file).map_err(|e| CliError::usage(e.to_string()))?;
+        let signature = secret.sign(signed_text(&heads).as_bytes());
+        let id = hookwright_signer::key::id(&secret.verifying_key());
+        Ok(Self { heads, key: Some(id), signature: Some(hex::encode(signature.to_bytes())) })
+    }
+
+    /// Checks the signature against a public key that the operator keeps.
+    fn check(&self, file: &Path) -> CliResult<()> {
+        let public = hookwright_signer::key::read_public(file).map_err(|e| CliError::usage(e.to_string()))?;
+        let signature = self.signature.as_deref().and_then(|s| hex::decode(s).ok());
+        let signature = signature.and_then(|bytes| ed25519_dalek::Signature::from_slice(&bytes).ok());
+        match signature {
+            None => Err(CliError::failed("the kept head bears no signature")),
+            Some(signature) => public
+                .verify_strict(signed_text(&self.heads).as_bytes(), &signature)
+                .map_err(|_| CliError::failed("the kept head was not signed with that key, or was changed since")),
+        }
+    }
 }
 
 /// Where one history stands.
@@ -29,7 +64,7 @@ struct JobHead {
 pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
     let store = store::existing(&mut settings, true)?;
     match command {
-        AuditCommand::Head { job } => {
+        AuditCommand::Head { job, key } => {
             let mut heads = vec![];
             for job in jobs(&*store, job.as_deref()).await? {
                 let (head, fault) = verify(&*store, &job, None).await?;
@@ -39,11 +74,15 @@ pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliRes
                 }
                 heads.push(JobHead { job, head });
             }
-            json(&Heads { heads });
+            json(&Heads::new(heads, key.as_deref())?);
             Ok(exit::OK)
         }
-        AuditCommand::Verify { job, head, output } => {
-            let kept = head.as_deref().map(read_heads).transpose()?.unwrap_or_default();
+        AuditCommand::Verify { job, head, public_key, output } => {
+            let kept = head.as_deref().map(read_heads).transpose()?;
+            if let (Some(kept), Some(public_key)) = (&kept, &public_key) {
+                kept.check(public_key)?;
+            }
+            let kept = kept.map(|k| k.heads).unwrap_or_default();
             let mut reports = vec![];
             let present = jobs(&*store, job.as_deref()).await?;
             for id in &present {
@@ -111,11 +150,10 @@ async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResu
     Ok((head, None))
 }
 
-fn read_heads(file: &Path) -> CliResult<Vec<JobHead>> {
+fn read_heads(file: &Path) -> CliResult<Heads> {
     let bytes = crate::settings::read_bounded(file, 64 * 1024 * 1024)?;
-    let heads: Heads = serde_json::from_slice(&bytes).map_err(|e| {
+    serde_json::from_slice(&bytes).map_err(|e| {
         CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file)))
             .hint("make it with `hookwright audit head > FILE`")
-    })?;
-    Ok(heads.heads)
+    })
 }
