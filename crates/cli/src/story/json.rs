@@ -3,6 +3,8 @@
 //! Invariant: keys may be added, never renamed or removed. Each shape is an object, so that keys can be added.
 //! Times are Unix milliseconds, sizes bytes.
 
+#![allow(clippy::struct_field_names, reason = "the names are the contract's")]
+
 use super::tally::Tally;
 use super::teller::scripted;
 use super::{history, replay};
