@@ -427,3 +427,33 @@ impl AuditVerify {
         Self { ok: jobs.iter().all(|job| job.problem.is_none()), jobs }
     }
 }
+
+/// `audit head`: where histories stand, to be kept elsewhere.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct AuditHeads {
+    /// Each job.
+    pub(crate) heads: Vec<AuditHead>,
+    /// A signature over the canonical JSON of `heads`, in hex, where a key is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
+}
+
+/// Where one job's history stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct AuditHead {
+    /// The job's id.
+    pub(crate) job: String,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// The hash of the last one.
+    pub(crate) hash: String,
+    /// The time of the last one.
+    pub(crate) at_ms: u64,
+}
+
+impl AuditHead {
+    /// Of a job's head.
+    pub(crate) fn new(job: &str, head: &Head) -> Self {
+        Self { job: job.to_owned(), records: head.records, hash: head.hash.clone(), at_ms: head.at_ms }
+    }
+}
