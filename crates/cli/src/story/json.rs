@@ -3,6 +3,8 @@
 //! Invariant: keys may be added, never renamed or removed. Each shape is an object, so that keys can be added.
 //! Times are Unix milliseconds, sizes bytes.
 
+#![allow(clippy::struct_field_names, reason = "the names are the contract's")]
+
 use super::tally::Tally;
 use super::teller::scripted;
 use super::{history, replay};
@@ -423,5 +425,35 @@ impl AuditVerify {
     /// From the jobs.
     pub(crate) fn new(jobs: Vec<AuditJob>) -> Self {
         Self { ok: jobs.iter().all(|job| job.problem.is_none()), jobs }
+    }
+}
+
+/// `audit head`: where histories stand, to be kept elsewhere.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct AuditHeads {
+    /// Each job.
+    pub(crate) heads: Vec<AuditHead>,
+    /// A signature over the canonical JSON of `heads`, in hex, where a key is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
+}
+
+/// Where one job's history stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct AuditHead {
+    /// The job's id.
+    pub(crate) job: String,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// The hash of the last one.
+    pub(crate) hash: String,
+    /// The time of the last one.
+    pub(crate) at_ms: u64,
+}
+
+impl AuditHead {
+    /// Of a job's head.
+    pub(crate) fn new(job: &str, head: &Head) -> Self {
+        Self { job: job.to_owned(), records: head.records, hash: head.hash.clone(), at_ms: head.at_ms }
     }
 }
