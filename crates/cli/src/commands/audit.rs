@@ -4,34 +4,22 @@ use crate::args::{AuditCommand, Output};
 use crate::exit::{self, CliError, CliResult};
 use crate::settings::Settings;
 use crate::store;
-use crate::story::json::{AuditJob, AuditVerify};
+use crate::story::json::{AuditHead, AuditHeads, AuditJob, AuditVerify};
 use crate::terminal::{data, json, note};
 use hookwright_core::history::Head;
 use hookwright_core::text::escape;
 use hookwright_runtime::ports::store::Store;
 use ed25519_dalek::Signer as _;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The heads of a store's histories.
-#[derive(Debug, Serialize, Deserialize)]
-struct Heads {
-    heads: Vec<JobHead>,
-    /// The id of the key that signed, and the signature as 128 hex digits over [`signed_text`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    signature: Option<String>,
-}
-
 /// What is signed: a line that says what it is, then the canonical JSON of the heads.
-fn signed_text(heads: &[JobHead]) -> String {
+fn signed_text(heads: &[AuditHead]) -> String {
     let value = serde_json::to_value(heads).unwrap_or_default();
     format!("hookwright-audit-heads-v1\n{}", hookwright_core::json::canonical(&value))
 }
 
-impl Heads {
-    fn new(heads: Vec<JobHead>, key: Option<&Path>) -> CliResult<Self> {
+impl AuditHeads {
+    fn signed(heads: Vec<AuditHead>, key: Option<&Path>) -> CliResult<Self> {
         let Some(file) = key else { return Ok(Self { heads, key: None, signature: None }) };
         let secret = hookwright_signer::key::read_secret(file).map_err(|e| CliError::usage(e.to_string()))?;
         let signature = secret.sign(signed_text(&heads).as_bytes());
@@ -53,14 +41,6 @@ impl Heads {
     }
 }
 
-/// Where one history stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct JobHead {
-    job: String,
-    #[serde(flatten)]
-    head: Head,
-}
-
 pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
     let store = store::existing(&mut settings, true)?;
     match command {
@@ -72,9 +52,9 @@ pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliRes
                     return Err(CliError::failed(format!("job {job}: {fault}"))
                         .hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
                 }
-                heads.push(JobHead { job, head });
+                heads.push(AuditHead::new(&job, &head));
             }
-            json(&Heads::new(heads, key.as_deref())?);
+            json(&AuditHeads::signed(heads, key.as_deref())?);
             Ok(exit::OK)
         }
         AuditCommand::Verify { job, head, public_key, output } => {
@@ -125,15 +105,15 @@ async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
 }
 
 /// Reads a whole history against its chain, and against a head that was kept.
-async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResult<(Head, Option<String>)> {
+async fn verify(store: &dyn Store, job: &str, kept: Option<&AuditHead>) -> CliResult<(Head, Option<String>)> {
     let mut head = Head::default();
     for text in store.records(job, 0).await? {
         if let Err(fault) = head.read(&text) {
             return Ok((head, Some(fault.to_string())));
         }
         if let Some(kept) = kept
-            && kept.head.records == head.records
-            && kept.head.hash != head.hash
+            && kept.records == head.records
+            && kept.hash != head.hash
         {
             return Ok((head, Some("the history was rewritten: it differs from the head that was kept".into())));
         }
@@ -142,15 +122,15 @@ async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResu
         return Ok((head, Some("the history is empty".into())));
     }
     if let Some(kept) = kept
-        && kept.head.records > head.records
+        && kept.records > head.records
     {
-        let missing = kept.head.records - head.records;
+        let missing = kept.records - head.records;
         return Ok((head, Some(format!("{missing} records at the end are missing: the head that was kept has more"))));
     }
     Ok((head, None))
 }
 
-fn read_heads(file: &Path) -> CliResult<Heads> {
+fn read_heads(file: &Path) -> CliResult<AuditHeads> {
     let bytes = crate::settings::read_bounded(file, 64 * 1024 * 1024)?;
     serde_json::from_slice(&bytes).map_err(|e| {
         CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file)))

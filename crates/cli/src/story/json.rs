@@ -13,7 +13,7 @@ use hookwright_core::history::{Head, Record, ReplayError};
 use hookwright_core::job::{Fact, JobError, Outcome};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, JobRow, JobStatus};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `false` is left out.
@@ -429,17 +429,20 @@ impl AuditVerify {
 }
 
 /// `audit head`: where histories stand, to be kept elsewhere.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditHeads {
     /// Each job.
     pub(crate) heads: Vec<AuditHead>,
-    /// A signature over the canonical JSON of `heads`, in hex, where a key is configured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The id of the key that signed, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// An ed25519 signature over `hookwright-audit-heads-v1`, a newline and the canonical JSON of `heads`: 128 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<String>,
 }
 
 /// Where one job's history stands.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditHead {
     /// The job's id.
     pub(crate) job: String,

@@ -5,7 +5,6 @@
 //! Invariant: a writer that fails ends the story, not the job.
 
 use super::look::Look;
-use super::tally::Tally;
 use super::teller::{Approvals, Teller};
 use super::units;
 use hookwright_core::history::Record;
@@ -114,10 +113,6 @@ impl Printer {
         self.lock().teller.shown_output()
     }
 
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.lock().teller.tally().clone()
-    }
 
     /// Writes what waits, and ends the story. Waits for the writer.
     pub(crate) fn finish(&self) {

@@ -128,10 +128,6 @@ impl Teller {
         self.shown_output
     }
 
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
-    }
 
     /// How many things are remembered.
     #[cfg(test)]

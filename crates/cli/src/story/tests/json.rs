@@ -103,7 +103,7 @@ fn replay_and_audit() {
         serde_json::to_value(Replay::new("j", Ok(&head))).unwrap(),
         json!({"job": "j", "ok": true, "records": 3, "head": "ab"})
     );
-    let heads = AuditHeads { heads: vec![AuditHead::new("j", &head)], signature: None };
+    let heads = AuditHeads { heads: vec![AuditHead::new("j", &head)], key: None, signature: None };
     assert_eq!(
         serde_json::to_value(heads).unwrap(),
         json!({"heads": [{"job": "j", "records": 3, "hash": "ab", "at_ms": 1}]})
