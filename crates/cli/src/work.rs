@@ -15,9 +15,14 @@ use crate::store;
 use crate::story::json::RunResult;
 use crate::terminal::note;
 use door::Door;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use hookwright_core::diagnostic::Severity;
 use hookwright_core::event;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec, LOGIC_VERSION, Outcome};
+use hookwright_core::manifest::Parsed;
+use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
 use hookwright_model::Options as ModelOptions;
@@ -151,6 +156,7 @@ fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -
 /// Runs the job; returns the exit code and the job's id.
 pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Style) -> CliResult<(u8, String)> {
     let Prepared { tenant, store, model, spec, which, earlier } = prepared;
+    let tenant = Arc::new(tenant);
     let job = spec.job.clone();
     settings.terminal.diagnostics(&tenant.warnings);
     if earlier.is_empty() {
@@ -173,7 +179,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
-    let watcher = tokio::spawn(late_faults(host.clone(), spec.clone(), door.clone()));
+    let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
     let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
     approver.abort();
     watcher.abort();
@@ -221,25 +227,23 @@ async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &Cance
     }
 }
 
-/// Verifies declared hooks against the running servers, as they come up, and says what can't be asked (SPEC §2).
-async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
-    let mut tools: Vec<&str> = spec.hooks.hooks.iter().map(|h| h.call.tool()).collect();
-    tools.sort_unstable();
-    tools.dedup();
-    let (host, spec, door) = (&host, &spec, &door);
-    let checks = tools.into_iter().map(|tool| async move {
-        let listed = host.functions(tool).await;
-        for hook in spec.hooks.hooks.iter().filter(|h| h.call.tool() == tool) {
-            match &listed {
-                Err(down) => door.notice(&format!("hook {} can't be asked: {}", hook.call, down.why)),
-                Ok(functions) if functions.iter().all(|f| f.name != hook.call.function()) => {
-                    door.notice(&format!("hook {} can't be asked: the tool lists no such function", hook.call));
-                }
-                Ok(_) => {}
+/// Verifies the manifests against the running servers, as they come up, and says what can't be asked or fits nothing (SPEC §2).
+async fn late_faults(host: Arc<McpHost>, tenant: Arc<Tenant>, door: Arc<Door>) {
+    let plugins: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
+    let tools = plugins.iter().flat_map(|p| p.manifest.tools.iter().map(|t| t.id.as_str()));
+    let host = &host;
+    let mut lists: FuturesUnordered<_> = tools.map(|tool| async move { (tool, host.functions(tool).await) }).collect();
+    let (mut listed, mut said) = (Listed::new(), std::collections::HashSet::new());
+    while let Some((tool, functions)) = lists.next().await {
+        let names = functions.map(|fs| fs.into_iter().map(|f| f.name).collect()).map_err(|down| down.why);
+        listed.insert(tool.to_owned(), names);
+        for found in check_live(&plugins, &listed) {
+            let what = format!("{}:{}: {}", found.file, found.line, found.message);
+            if found.severity != Severity::Info && said.insert(what.clone()) {
+                door.notice(&what);
             }
         }
-    });
-    futures_util::future::join_all(checks).await;
+    }
 }
 
 /// Says how it ended, and with which exit code.

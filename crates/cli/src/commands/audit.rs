@@ -6,10 +6,10 @@ use crate::settings::Settings;
 use crate::store;
 use crate::story::json::{AuditHead, AuditHeads, AuditJob, AuditVerify};
 use crate::terminal::{data, json, note};
+use ed25519_dalek::Signer as _;
 use hookwright_core::history::Head;
 use hookwright_core::text::escape;
 use hookwright_runtime::ports::store::Store;
-use ed25519_dalek::Signer as _;
 use std::path::Path;
 
 /// What is signed: a line that says what it is, then the canonical JSON of the heads.

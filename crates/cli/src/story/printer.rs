@@ -113,7 +113,6 @@ impl Printer {
         self.lock().teller.shown_output()
     }
 
-
     /// Writes what waits, and ends the story. Waits for the writer.
     pub(crate) fn finish(&self) {
         let mut inner = self.lock();

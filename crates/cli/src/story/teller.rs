@@ -128,7 +128,6 @@ impl Teller {
         self.shown_output
     }
 
-
     /// How many things are remembered.
     #[cfg(test)]
     pub(crate) fn remembered(&self) -> usize {
