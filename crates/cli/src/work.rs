@@ -1,9 +1,11 @@
 //! Runs one job from the command line: makes it (or finds it), starts its servers, tells its story, sees to its approvals.
 
 pub(crate) mod approver;
+mod cancel;
 mod crash;
 mod door;
 
+pub(crate) use cancel::cancel_idle;
 pub(crate) use crash::crash_probe;
 
 use crate::args::{Approve, Output};

@@ -70,10 +70,8 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             if row.running {
                 note(&format!("the process that runs {} cancels it", row.job.id));
             } else {
-                note(&format!(
-                    "{} is cancelled once it is taken up: hookwright jobs resume {}",
-                    row.job.id, row.job.id
-                ));
+                work::cancel_idle(store.clone(), &row.job.id, &person.name).await?;
+                note(&format!("{} is cancelled", row.job.id));
             }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
