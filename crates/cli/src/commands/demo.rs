@@ -9,6 +9,7 @@ use crate::store;
 use crate::terminal::note;
 use crate::work::{self, Style};
 use hookwright_core::config::TenantConfig;
+use hookwright_core::text::escape;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -38,7 +39,13 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     let plugin = folder.join("plugin");
     write_plugin(&plugin, &made.work, &made.secret_key)?;
     std::fs::write(folder.join(MARK), "Made by `hookwright demo`, which clears this folder when it runs again.\n")?;
-    settings.global.db = Some(folder.join("hookwright.db"));
+    // The store that other commands use here, so that they find the job without being told where.
+    let db = match (&settings.global.db, &args.dir) {
+        (Some(db), _) => settings.cwd.join(db),
+        (None, Some(_)) => folder.join("hookwright.db"),
+        (None, None) => settings.cwd.join(".hookwright").join("hookwright.db"),
+    };
+    settings.global.db = Some(db.clone());
     note(&format!("A scripted model works on a real git repository in {}.", shown(&made.work)));
     note("Hooks watch its calls: one rewrites, one denies, one asks a person, one signs.\n");
     let (tenant, found) = setup::read_all(TenantConfig::default(), vec![plugin.clone()])?;
@@ -54,7 +61,7 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     let job = work::new_job(&mut settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
     let (code, job) = work::run(&mut settings, job, style).await?;
     if args.output == Output::Text {
-        epilogue(&settings, &folder, &job, code).await;
+        epilogue(&settings, &folder, &db, args.dir.is_some(), &job, code).await;
     }
     Ok(code)
 }
@@ -88,15 +95,15 @@ fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
 }
 
 /// What happened, as the history has it, and what to try next.
-async fn epilogue(settings: &Settings, folder: &Path, job: &str, code: u8) {
-    let db = shown(&folder.join("hookwright.db"));
-    let exe = "hookwright";
-    if let Ok(text) = crate::commands::jobs::history_text(settings, &folder.join("hookwright.db"), job).await {
+async fn epilogue(settings: &Settings, folder: &Path, db: &Path, elsewhere: bool, job: &str, code: u8) {
+    let at = if elsewhere { format!(" --db {}", shown(db)) } else { String::new() };
+    let exe = own_name(settings);
+    if let Ok(text) = crate::commands::jobs::history_text(settings, db, job).await {
         note("\nThe history, as it stands in the store:\n");
         note(&text);
     }
     note(&format!(
-        "\nLook further:\n  {exe} jobs show {job} --db {db}\n  {exe} replay {job} --db {db}\n  {exe} audit verify --db {db}\n\n\
+        "\nLook further:\n  {exe} jobs show {job}{at}\n  {exe} replay {job}{at}\n  {exe} audit verify{at}\n\n\
          With a real model: set ANTHROPIC_API_KEY, write `model: anthropic/claude-sonnet-4-5`\n\
          into {}, and run\n  {exe} run --plugin {} --input \"Fix the greeting and push it\"\n\n\
          Your own hook: {exe} new plugin my-policy",
@@ -105,6 +112,15 @@ async fn epilogue(settings: &Settings, folder: &Path, job: &str, code: u8) {
     ));
     if code != exit::OK {
         note(&format!("\nThe job did not complete (exit code {code}); the history says why."));
+    }
+}
+
+/// How this program is started from here: by its path where it lies below the current folder (a build in a clone), else by its name.
+fn own_name(settings: &Settings) -> String {
+    let program = std::env::current_exe().unwrap_or_default();
+    match program.strip_prefix(&settings.cwd) {
+        Ok(short) => escape(&short.to_string_lossy()),
+        Err(_) => "hookwright".to_owned(),
     }
 }
 
