@@ -28,4 +28,4 @@ pub(crate) use printer::Printer;
 pub(crate) use prompt::Prompt;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -97,7 +97,7 @@ impl Tools for McpHost {
     }
 
     fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
-        Some(Self::changes(self))
+        Some(self.changes.subscribe())
     }
 
     async fn shutdown(&self) {

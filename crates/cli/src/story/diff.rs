@@ -31,12 +31,14 @@ pub(crate) fn lines(name: &str, from: &Stored, to: &Stored, rows: usize, look: L
     let mut out: Vec<String> = vec![];
     let mut more = 0;
     for change in &changes {
-        for line in one(name, change, look) {
+        let (lines, unshown) = one(name, change, rows, look);
+        more += unshown;
+        for line in lines {
             if out.len() < rows { out.push(line) } else { more += 1 }
         }
     }
     if more > 0 {
-        let text = format!("{} {} more", look.ellipsis(), units::plural(more, "changed line"));
+        let text = format!("{} {} more", look.ellipsis(), units::plural(more as u64, "changed line"));
         out.push(Line::more().add(Role::Warn, &text).end(look));
     }
     out
@@ -64,7 +66,8 @@ fn compare<'a>(path: String, from: Option<&'a Value>, to: Option<&'a Value>, out
 
 /// `a.b`, or `a["odd key"]` where a key could be mistaken for a path.
 fn joined(path: &str, key: &str) -> String {
-    let plain = !key.is_empty() && key.len() <= 64 && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let plain =
+        !key.is_empty() && key.len() <= 64 && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     match (plain, path.is_empty()) {
         (true, true) => key.to_owned(),
         (true, false) => format!("{path}.{key}"),
@@ -75,7 +78,8 @@ fn joined(path: &str, key: &str) -> String {
     }
 }
 
-fn one(name: &str, change: &Changed<'_>, look: Look) -> Vec<String> {
+/// The lines of one place, at most `rows` and the label; the second part is how many more there are.
+fn one(name: &str, change: &Changed<'_>, rows: usize, look: Look) -> (Vec<String>, usize) {
     let label = match change.path.as_str() {
         "" => name.to_owned(),
         path if path.starts_with('[') => format!("{name}{path}"),
@@ -84,7 +88,7 @@ fn one(name: &str, change: &Changed<'_>, look: Look) -> Vec<String> {
     if let (Some(Value::String(from)), Some(Value::String(to))) = (change.from, change.to)
         && (from.contains('\n') || to.contains('\n'))
     {
-        return text(&label, from, to, look);
+        return text(&label, from, to, rows, look);
     }
     let label = fit(&escaped_head(&label, 400), look.width / 3, look);
     let line = Line::more().add(Role::Change, &label).plain(": ");
@@ -110,10 +114,13 @@ fn one(name: &str, change: &Changed<'_>, look: Look) -> Vec<String> {
             let shown = |v: Option<&Value>, room: usize, none: &str| {
                 v.map_or_else(|| none.to_owned(), |v| values::compact(v, room, look))
             };
-            (shown(from, old_room.max(8), "(none)"), shown(to, room.saturating_sub(old_room.min(a)).max(8), "(removed)"))
+            (
+                shown(from, old_room.max(8), "(none)"),
+                shown(to, room.saturating_sub(old_room.min(a)).max(8), "(removed)"),
+            )
         }
     };
-    vec![line.add(Role::Dim, &old).plain(&format!(" {} ", look.arrow())).plain(&new).end(look)]
+    (vec![line.add(Role::Dim, &old).plain(&format!(" {} ", look.arrow())).plain(&new).end(look)], 0)
 }
 
 /// How many bytes two texts have in common at their start, on a character border.
@@ -127,18 +134,27 @@ fn back(text: &str, from: usize, chars: usize) -> usize {
 }
 
 /// The differing lines of a text.
-fn text(label: &str, from: &str, to: &str, look: Look) -> Vec<String> {
+fn text(label: &str, from: &str, to: &str, rows: usize, look: Look) -> (Vec<String>, usize) {
     let mut out = vec![Line::more().add(Role::Change, label).plain(":").end(look)];
+    let mut more = 0;
     let mut push = |role, sign: &str, line: &str| {
+        if out.len() > rows {
+            more += 1;
+            return;
+        }
         let sign = Line::more().add(role, sign);
         out.push(sign.add(role, line.strip_suffix('\n').unwrap_or(line)).end(look));
     };
+    if from.trim_end_matches('\n') == to.trim_end_matches('\n') {
+        push(Role::Change, "", "(only newlines at its end)");
+        return (out, more);
+    }
     if from.len() + to.len() <= ALIGN_BYTES {
+        // A last line without a newline is the same line.
+        let (from, to) = (format!("{from}\n"), format!("{to}\n"));
         // Bounded in time: a hostile text must not hold the story up.
-        let diff = TextDiff::configure()
-            .algorithm(Algorithm::Myers)
-            .timeout(Duration::from_millis(50))
-            .diff_lines(from, to);
+        let diff =
+            TextDiff::configure().algorithm(Algorithm::Myers).timeout(Duration::from_millis(50)).diff_lines(&from, &to);
         for change in diff.iter_all_changes() {
             match change.tag() {
                 ChangeTag::Delete => push(Role::Bad, "- ", change.value()),
@@ -146,7 +162,7 @@ fn text(label: &str, from: &str, to: &str, look: Look) -> Vec<String> {
                 ChangeTag::Equal => {}
             }
         }
-        return out;
+        return (out, more);
     }
     let (old, new): (Vec<&str>, Vec<&str>) = (from.lines().collect(), to.lines().collect());
     let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -154,7 +170,7 @@ fn text(label: &str, from: &str, to: &str, look: Look) -> Vec<String> {
     let end = old.iter().rev().zip(new.iter().rev()).take(room).take_while(|(a, b)| a == b).count();
     old[start..old.len() - end].iter().for_each(|line| push(Role::Bad, "- ", line));
     new[start..new.len() - end].iter().for_each(|line| push(Role::Good, "+ ", line));
-    out
+    (out, more)
 }
 
 #[cfg(test)]
@@ -168,8 +184,10 @@ mod tests {
 
     #[test]
     fn changed_added_and_removed_keys_are_shown_old_to_new() {
-        let from = json!({"force": true, "branch": "main", "same": 1, "deep": {"list": [1, 2, {"x": "a"}]}, "gone": null});
-        let to = json!({"force": false, "branch": "topic", "same": 1, "deep": {"list": [1, 2, {"x": "b"}]}, "new": [1]});
+        let from =
+            json!({"force": true, "branch": "main", "same": 1, "deep": {"list": [1, 2, {"x": "a"}]}, "gone": null});
+        let to =
+            json!({"force": false, "branch": "topic", "same": 1, "deep": {"list": [1, 2, {"x": "b"}]}, "new": [1]});
         insta::assert_snapshot!(shown(from, to, 10), @r#"
         force: true → false
         branch: "main" → "topic"
@@ -192,8 +210,6 @@ mod tests {
     fn text_of_several_lines_is_compared_by_lines() {
         insta::assert_snapshot!(shown(json!("Done.\nAll well."), json!("Done.\nAll well.\n\nChecked by policy."), 10), @r"
         arguments:
-        - All well.
-        + All well.
         +
         + Checked by policy.
         ");

@@ -68,12 +68,14 @@ impl Flow {
             '\r' => self.carriage_return = true,
             '\n' => {
                 self.place(out);
+                self.held += 1;
                 if self.begin(out) {
                     out.push('\n');
                     self.placed += std::mem::take(&mut self.held);
                 }
                 self.column = None;
                 self.blanks = 0;
+                return;
             }
             ' ' | '\t' => {
                 self.place(out);

@@ -71,8 +71,10 @@ impl Line {
     /// Adds a text, escaped.
     pub(crate) fn add(mut self, role: Role, text: &str) -> Self {
         let text = escaped_head(text, PIECE_BYTES);
-        self.columns += columns(&text);
-        self.pieces.push((role, text));
+        if !text.is_empty() {
+            self.columns += columns(&text);
+            self.pieces.push((role, text));
+        }
         self
     }
 
@@ -96,11 +98,11 @@ impl Line {
     pub(crate) fn end(self, look: Look) -> String {
         let mut out = String::new();
         let mut room = look.width;
-        let last = self.pieces.len();
-        for (i, (role, text)) in self.pieces.iter().enumerate() {
-            // Blanks at the end are no text.
+        // Blanks at the end are no text.
+        let last = self.pieces.iter().rposition(|(_, text)| !text.trim().is_empty()).map_or(0, |i| i + 1);
+        for (i, (role, text)) in self.pieces[..last].iter().enumerate() {
             let text = if i + 1 == last { text.trim_end() } else { text };
-            let rest: usize = self.pieces[i + 1..].iter().map(|(_, t)| columns(t)).sum();
+            let rest: usize = self.pieces[i + 1..last].iter().map(|(_, t)| columns(t)).sum();
             let fits = columns(text) + rest.min(1) <= room;
             let shown = if fits { text.to_owned() } else { fit(&format!("{text}  "), room, look) };
             out.push_str(&look.paint(*role, &shown));

@@ -14,7 +14,7 @@ struct Table {
 }
 
 /// Columns that a cell takes at most, but for the first and the last of a row.
-const CELL: usize = 24;
+const CELL: usize = 16;
 
 impl Table {
     fn new(look: Look, heads: &[&str]) -> Self {
@@ -31,7 +31,8 @@ impl Table {
     }
 
     fn text(self) -> String {
-        let width = |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|(_, t)| columns(t)).max().unwrap_or(0);
+        let width =
+            |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|(_, t)| columns(t)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
         let mut out = String::new();
         for row in self.rows {

@@ -5,7 +5,6 @@
 //! Invariant: a writer that fails ends the story, not the job.
 
 use super::look::Look;
-use super::tally::Tally;
 use super::teller::{Approvals, Teller};
 use super::units;
 use hookwright_core::history::Record;
@@ -114,11 +113,6 @@ impl Printer {
         self.lock().teller.shown_output()
     }
 
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.lock().teller.tally().clone()
-    }
-
     /// Writes what waits, and ends the story. Waits for the writer.
     pub(crate) fn finish(&self) {
         let mut inner = self.lock();
@@ -167,7 +161,9 @@ fn left_out(bytes: usize) -> String {
         return String::new();
     }
     let size = units::bytes(bytes as u64);
-    format!("\n[{size} of the story are left out here: they were not read in time; `hookwright jobs history` has all]\n")
+    format!(
+        "\n[{size} of the story are left out here: they were not read in time; `hookwright jobs history` has all]\n"
+    )
 }
 
 /// Whether a fact settles an approval, or all of them.

@@ -26,7 +26,9 @@ pub(crate) fn text(job: &str, error: &ReplayError, look: Look) -> String {
     let mut out = String::new();
     let mut put = |line: Line| out.push_str(&line.end(look));
     let heading = match error {
-        ReplayError::Mismatch { seq, .. } => format!("job {job} does not replay: record {seq} is not what the logic does"),
+        ReplayError::Mismatch { seq, .. } => {
+            format!("job {job} does not replay: record {seq} is not what the logic does")
+        }
         ReplayError::Broken(_) => format!("job {job} does not replay: its history is not what it was"),
         ReplayError::Empty => format!("job {job} does not replay"),
     };

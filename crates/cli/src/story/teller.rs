@@ -18,6 +18,7 @@ use hookwright_core::job::{Command, Fact, JobSpec, Outcome};
 use hookwright_core::message::StopReason;
 use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
+use hookwright_core::text;
 use hookwright_runtime::observe::Event;
 use std::collections::{HashMap, HashSet};
 
@@ -127,9 +128,10 @@ impl Teller {
         self.shown_output
     }
 
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
+    /// How many things are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.asked.len() + self.values.len() + self.tools.len() + self.changed_calls.len() + self.waiting.len()
     }
 
     fn put(&mut self, line: Line) {
@@ -226,17 +228,17 @@ impl Teller {
                     None => line,
                 });
             }
-            Fact::Cancelled { by } => self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by)),
+            Fact::Cancelled { by } => {
+                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
+            }
             Fact::Finished { outcome } => self.finished(outcome),
         }
     }
 
     fn header(&mut self) {
         let Some(spec) = &self.spec else { return };
-        let model = match scripted(&spec.agent.model) {
-            true => format!("{} (scripted)", spec.agent.model),
-            false => spec.agent.model.clone(),
-        };
+        let label = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
+        let model = format!("{}{label}", spec.agent.model);
         let mut hooks: Vec<String> = vec![];
         for moment in Moment::ALL {
             let n = spec.hooks.hooks.iter().filter(|h| h.on == moment).count();
@@ -261,7 +263,9 @@ impl Teller {
                 Some(Line::at("hooks", '!').plain(&name).add(Role::Bad, " can't be asked: ").plain(why))
             })
             .collect();
-        unavailable.into_iter().for_each(|line| self.put(line));
+        for line in unavailable {
+            self.put(line);
+        }
     }
 
     fn begun(&mut self, command: &Command) {
@@ -284,7 +288,8 @@ impl Teller {
             Command::OpenApproval { effect, approval } => {
                 self.waiting.insert(effect.clone(), approval.clone());
                 let line = Line::at(place(effect), '?').add(Role::Warn, "waits for a person");
-                self.put(line.plain(": approval ").add(Role::Strong, &approval.id));
+                let expiry = format!(" (expires after {})", text::duration(approval.expires_after_ms));
+                self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
             Command::CloseApproval { .. } | Command::Finish { .. } => {}
         }
@@ -342,10 +347,8 @@ impl Teller {
                 self.put(Line::at("end", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
         }
-        let words = self.tally.words();
-        let rows = flow::block_in(&words, &" ".repeat(INDENT), self.look.width - INDENT, 4).0;
-        for row in rows.lines() {
-            self.put(Line::more().add(Role::Dim, row.trim_start()));
+        for row in self.tally.rows(self.look.width - INDENT) {
+            self.put(Line::more().add(Role::Dim, &row));
         }
     }
 }
@@ -359,7 +362,8 @@ pub(crate) fn scripted(model: &str) -> bool {
 pub(crate) fn place(effect: &str) -> &str {
     let mut end = 0;
     for part in effect.split('.') {
-        let numbered = |c: char| part.strip_prefix(c).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let numbered =
+            |c: char| part.strip_prefix(c).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if end == 0 || (numbered('c') && !effect[..end].contains('.')) {
             end += part.len() + usize::from(end > 0);
         } else {

@@ -1,7 +1,6 @@
 //! Numbers for people: sizes, durations, times, ages.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 /// A count with its thousands apart: `12,345`.
 pub(crate) fn count(n: u64) -> String {
@@ -89,24 +88,25 @@ pub(crate) fn ahead(at_ms: u64, now_ms: u64) -> String {
     }
 }
 
-fn utc(at_ms: u64) -> Option<jiff::civil::DateTime> {
-    let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
-    Some(TimeZone::UTC.to_datetime(at))
+/// A time in UTC; `?` where it is beyond the calendar.
+fn utc(at_ms: u64, format: &str) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| "?".into(), |at| at.strftime(format).to_string())
 }
 
 /// The day in UTC: `2026-10-01`.
 pub(crate) fn day(at_ms: u64) -> String {
-    utc(at_ms).map_or_else(|| "?".into(), |at| at.strftime("%Y-%m-%d").to_string())
+    utc(at_ms, "%Y-%m-%d")
 }
 
 /// The time of day in UTC, to the millisecond: `12:00:00.123`.
 pub(crate) fn clock(at_ms: u64) -> String {
-    utc(at_ms).map_or_else(|| "?".into(), |at| at.strftime("%H:%M:%S.%3f").to_string())
+    utc(at_ms, "%H:%M:%S.%3f")
 }
 
 /// Day and time in UTC, to the second: `2026-10-01 12:00:00 UTC`.
 pub(crate) fn moment(at_ms: u64) -> String {
-    utc(at_ms).map_or_else(|| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
+    utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")
 }
 
 #[cfg(test)]
@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([bytes(1), bytes(340), bytes(1_229), bytes(10_485_760)], ["1 byte", "340 bytes", "1.2 KiB", "10.0 MiB"]);
+        assert_eq!(
+            [bytes(1), bytes(340), bytes(1_229), bytes(10_485_760)],
+            ["1 byte", "340 bytes", "1.2 KiB", "10.0 MiB"]
+        );
         assert_eq!(
             [1.94, 99.96, 340.4, 2_300.0, 59_960.0, 185_000.0, 7_800_000.0, f64::NAN].map(took),
             ["1.9 ms", "100 ms", "340 ms", "2.3 s", "1 min 0 s", "3 min 5 s", "2 h 10 min", "? ms"]

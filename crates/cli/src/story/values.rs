@@ -90,7 +90,9 @@ pub(crate) fn elsewhere(stored: &Stored) -> String {
 pub(crate) fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
-        Value::Array(blocks) if !blocks.is_empty() && blocks.iter().all(|b| b.get("type").is_some_and(Value::is_string)) => {
+        Value::Array(blocks)
+            if !blocks.is_empty() && blocks.iter().all(|b| b.get("type").is_some_and(Value::is_string)) =>
+        {
             Cow::Owned(blocks.iter().map(block).collect::<Vec<_>>().join("\n"))
         }
         other => Cow::Owned(serde_json::to_string_pretty(other).unwrap_or_default()),
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(line(&json!({"branch": "main", "force": true}), 60), r#"{"branch":"main","force":true}"#);
         let long = json!({"content": "x".repeat(1_000_000), "path": "a.txt"});
         assert_eq!(line(&long, 40), r#"{"content":"xxxxxxxxxxxxxxxxx…","path":…"#);
-        assert_eq!(line(&json!("y".repeat(100)), 20), format!("\"{}…\"", "y".repeat(10)));
+        assert_eq!(line(&json!("y".repeat(100)), 20), format!("\"{}…\"", "y".repeat(17)));
         assert_eq!(line(&json!(vec![1; 1_000_000]), 10), "[1,1,1,1,…");
     }
 
@@ -138,7 +140,8 @@ mod tests {
 
     #[test]
     fn content_blocks_read_as_text() {
-        let blocks = json!([{"type": "text", "text": "hi"}, {"type": "image", "mimeType": "image/png", "data": "AAAA"}]);
+        let blocks =
+            json!([{"type": "text", "text": "hi"}, {"type": "image", "mimeType": "image/png", "data": "AAAA"}]);
         assert_eq!(text(&blocks), "hi\n[image, image/png, 4 bytes in base64]");
         assert_eq!(text(&json!("plain")), "plain");
         assert_eq!(text(&json!([1])), "[\n  1\n]");

@@ -53,7 +53,10 @@ impl Teller {
             ToolOutcome::Failed { why } => ("the call failed", why.clone()),
             ToolOutcome::TimedOut { after_ms } => {
                 let limit = text::duration(*after_ms);
-                ("the call did not end in time", format!("no answer of {tool} within {limit}; it may have taken effect"))
+                (
+                    "the call did not end in time",
+                    format!("no answer of {tool} within {limit}; it may have taken effect"),
+                )
             }
             ToolOutcome::Unknown { why } => ("it is not known whether the call was made", why.clone()),
             ToolOutcome::NotMade { why } => ("the call was not made", why.clone()),
@@ -66,7 +69,7 @@ impl Teller {
         let (mark, role, word) = if is_error { ('!', Role::Bad, "error") } else { (' ', Role::Plain, "result") };
         let mut size = units::bytes(result.bytes);
         if let Some(structured) = structured {
-            size.push_str(&format!(" and {} structured", units::bytes(structured.bytes)));
+            size = format!("{size} and {} structured", units::bytes(structured.bytes));
         }
         self.put(Line::at(id, mark).add(role, word).add(Role::Dim, &format!("  {took}  {size}")));
         let bar = if is_error { Role::Bad } else { Role::Dim };

@@ -1,0 +1,7 @@
+//! Whole stories, and what no hostile text may do to them.
+
+mod hostile;
+mod json;
+mod stories;
+pub(crate) mod tale;
+mod views;
