@@ -1,6 +1,6 @@
 //! Hooks over a real job: every answer at every moment, and the exact words that the model reads (SPEC §4–§6).
 
-use crate::support::{Finished, Plugin, World, eventually, exactly, function, says};
+use crate::support::{Plugin, World, eventually, exactly, function, says};
 use serde_json::{Value, json};
 
 const NO_ONE: Value = Value::Null;
@@ -376,9 +376,9 @@ fn a_declared_hook_that_cannot_be_asked_denies_and_is_said_at_once() {
     let missing = Plugin::new("policy")
         .server("policy", json!([function("other", says("allow", NO_ONE))]))
         .hook(json!({"on": "pre_tool_call", "call": "policy.check"}));
-    let world = world([missing, pushes("never")]);
-    let done: Finished = world.run(&["--output", "text"]);
-    assert!(done.err.contains("policy.check can't be asked"), "{done}");
+    let reads = "The call to git.push was not made: hook policy.check denied it: failed: the tool policy lists no function check.";
+    let world = world([missing, pushes(reads)]);
+    world.run(&["--output", "text"]).code(0).tells(&["policy/plugin.yaml:1", "policy.check"]);
     assert!(world.calls("git").is_empty());
     world.call(&["check", "policy"]).code(2).tells(&["policy.check"]);
 }

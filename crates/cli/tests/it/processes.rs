@@ -63,7 +63,7 @@ fn a_job_that_a_living_process_runs_is_resumed_by_no_other() {
     let job = only_job(&world);
     let refused =
         resume(&world, &job).code(1).tells(&["is run by another process", &running.pid().to_string(), "next:"]);
-    assert_eq!(refused.out, "");
+    assert_eq!(refused.json()["error"]["type"], "Store");
     world.call(&["jobs", "resume", "--all", "--db", "jobs.db"]).code(0).tells(&["no unfinished jobs"]);
     world.call(&["jobs", "cancel", &job, "--db", "jobs.db"]).code(0);
     running.finish().code(130);
@@ -113,16 +113,19 @@ fn all_unfinished_jobs_can_be_resumed_with_one_command() {
 }
 
 #[test]
-fn a_cancel_of_a_job_that_nobody_runs_counts_when_it_is_taken_up() {
+fn a_job_that_nobody_runs_is_cancelled_at_once_and_nothing_is_called() {
     let world = hangs(&json!([]));
     let running = Running::start(world.job(&[]));
     until_called(&world, "git");
     running.signal(Signal::KILL);
     running.finish();
     let job = only_job(&world);
-    world.call(&["jobs", "cancel", &job, "--db", "jobs.db", "--as", "Ada"]).code(0).tells(&["jobs resume"]);
-    assert_eq!(resume(&world, &job).code(130).json()["cancelled_by"], "Ada");
+    world.call(&["jobs", "cancel", &job, "--db", "jobs.db", "--as", "Ada"]).code(0);
+    assert_eq!(jobs(&world)[0]["status"], "cancelled");
+    resume(&world, &job).code(1).tells(&["is over"]);
     world.call(&["jobs", "cancel", &job, "--db", "jobs.db"]).code(1).tells(&["is over"]);
+    world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
+    assert_eq!(world.calls("git").len(), 1);
 }
 
 /// Where a job is when Ctrl-C comes.
