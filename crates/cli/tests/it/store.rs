@@ -142,7 +142,7 @@ fn a_cut_tail_and_a_rewritten_whole_are_found_against_a_head_kept_elsewhere() {
     assert!(report["jobs"][0]["problem"].as_str().unwrap().contains("1 records at the end are missing"), "{report}");
 
     let (other, _) = finished();
-    std::fs::copy(other.path("jobs.db"), world.path("jobs.db")).unwrap();
+    std::fs::rename(other.path("jobs.db"), world.path("jobs.db")).unwrap();
     let report = verify(&world, &["--head", "head.json"]).code(1).json();
     assert!(report["jobs"].as_array().unwrap().iter().any(|j| j["problem"].to_string().contains("gone")), "{report}");
     world.write("head.json", "[]");
