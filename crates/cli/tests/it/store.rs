@@ -150,6 +150,26 @@ fn a_cut_tail_and_a_rewritten_whole_are_found_against_a_head_kept_elsewhere() {
 }
 
 #[test]
+fn a_signed_head_counts_only_as_it_was_signed() {
+    let (world, _) = finished();
+    for (secret, public) in [("key", "key.pub"), ("other", "other.pub")] {
+        let key = hookwright_signer::key::generate().unwrap();
+        hookwright_signer::key::write(&key, &world.path(secret), &world.path(public)).unwrap();
+    }
+    let head = world.call(&["audit", "head", "--db", "jobs.db", "--key", "key"]).code(0).out;
+    world.write("head.json", &head);
+    let verify = |public: &str| verify(&world, &["--head", "head.json", "--public-key", public]);
+    verify("key.pub").code(0);
+    verify("other.pub").code(1).tells(&["not signed with that key"]);
+    let mut changed: Value = serde_json::from_str(&head).unwrap();
+    changed["heads"][0]["records"] = json!(1);
+    world.write("head.json", changed.to_string());
+    verify("key.pub").code(1);
+    world.write("head.json", world.call(&["audit", "head", "--db", "jobs.db"]).code(0).out);
+    verify("key.pub").code(1).tells(&["no signature"]);
+}
+
+#[test]
 fn values_can_be_deleted_and_the_history_still_verifies() {
     let (world, job) = finished();
     world.call(&["jobs", "forget", &job, "--db", "jobs.db"]).code(0);
