@@ -92,6 +92,35 @@ pub(crate) enum Command {
     DemoServer(DemoServerArgs),
 }
 
+impl Command {
+    /// Whether the command's output is JSON: then an error is said in JSON too.
+    pub(crate) fn in_json(&self) -> bool {
+        let output = match self {
+            Self::Run(args) => args.output,
+            Self::Check(args) => args.output,
+            Self::Ask(args) => args.output,
+            Self::Replay(args) => args.output,
+            Self::Demo(args) => args.output,
+            Self::Jobs(
+                JobsCommand::List { output, .. }
+                | JobsCommand::Show { output, .. }
+                | JobsCommand::History { output, .. },
+            )
+            | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
+            | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
+            Self::Jobs(JobsCommand::Resume(args)) => args.output,
+            Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
+            Self::Audit(AuditCommand::Head { .. }) => Output::Json,
+            Self::Jobs(JobsCommand::Cancel { .. } | JobsCommand::Forget { .. })
+            | Self::Trust(_)
+            | Self::New(_)
+            | Self::Completions { .. }
+            | Self::DemoServer(_) => Output::Text,
+        };
+        output == Output::Json
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Folder of a plugin; may be repeated, in install order. Naming it trusts it
@@ -256,6 +285,9 @@ pub(crate) enum AuditCommand {
         /// A head kept elsewhere (`audit head`): finds a cut-off tail or a rewritten whole
         #[arg(long, value_name = "FILE")]
         head: Option<PathBuf>,
+        /// The public key that the kept head must be signed with
+        #[arg(long, value_name = "FILE", requires = "head")]
+        public_key: Option<PathBuf>,
         #[arg(long, value_name = "FORM", default_value = "text")]
         output: Output,
     },
@@ -263,6 +295,9 @@ pub(crate) enum AuditCommand {
     Head {
         /// The job's id, or the beginning of it. Default: all jobs
         job: Option<String>,
+        /// Sign them with this ed25519 secret key (made by `hookwright-signer keygen`)
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
     },
 }
 

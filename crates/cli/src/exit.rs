@@ -21,6 +21,8 @@ pub(crate) const STOPPED: u8 = 143;
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) code: u8,
+    /// The error's type in JSON: `Usage`, `Manifest`, `Store`, `NotFound` or `Failed`.
+    pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
@@ -29,11 +31,17 @@ pub(crate) type CliResult<T = u8> = Result<T, CliError>;
 
 impl CliError {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: USAGE, message: message.into(), hint: None }
+        Self { code: USAGE, kind: "Usage", message: message.into(), hint: None }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { code: FAILED, message: message.into(), hint: None }
+        Self { code: FAILED, kind: "Failed", message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
+        self
     }
 
     #[must_use]
@@ -60,7 +68,8 @@ impl From<hookwright_runtime::ports::store::StoreError> for CliError {
             StoreError::Leased { .. } => Some("wait until that process ends, or decide and cancel from here"),
             StoreError::Ambiguous { .. } | StoreError::LeaseLost { .. } | StoreError::Failed(_) => None,
         };
-        Self { code: FAILED, message: error.to_string(), hint: hint.map(str::to_owned) }
+        let kind = if matches!(error, StoreError::NotFound { .. }) { "NotFound" } else { "Store" };
+        Self { code: FAILED, kind, message: error.to_string(), hint: hint.map(str::to_owned) }
     }
 }
 

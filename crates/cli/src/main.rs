@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let in_json = cli.command.in_json();
     let env = Environment::of_process();
     let terminal = Terminal::new(cli.global.color, &env);
     let code = run(cli, env, terminal).unwrap_or_else(|error| {
@@ -41,6 +42,11 @@ fn main() -> ExitCode {
         note(&format!("{}error:{} {}", palette.error, palette.reset, error.message));
         if let Some(hint) = &error.hint {
             note(&format!("{}next:{} {hint}", palette.info, palette.reset));
+        }
+        if in_json {
+            terminal::json(&story::json::Failure {
+                error: story::json::FailureError { kind: error.kind.to_owned(), message: error.message },
+            });
         }
         error.code
     });

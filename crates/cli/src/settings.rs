@@ -30,11 +30,12 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the configuration, if it is named or trusted.
     pub(crate) fn read(global: &Global, env: Environment, terminal: Terminal) -> CliResult<Self> {
-        let cwd = std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
+        let cwd =
+            std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
         let (config, config_file) = match &global.config {
             Some(file) => {
                 let file = cwd.join(file);
-                let parsed = read_config(&file, &terminal)?;
+                let parsed = read_config(&file, terminal)?;
                 (parsed.config, Some(file))
             }
             None => (Config::default(), None),
@@ -48,7 +49,7 @@ impl Settings {
         if self.config_file.is_some() || !file.exists() {
             return Ok(());
         }
-        let parsed = read_config(&file, &self.terminal)?;
+        let parsed = read_config(&file, self.terminal)?;
         let digest = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, &file));
         let known = trust::read(&self.env)?;
         match known.get(&real(&file)) {
@@ -84,7 +85,11 @@ impl Settings {
 
     /// How text on stdout looks.
     pub(crate) fn look_of_stdout(&self) -> Look {
-        if std::io::stdout().is_terminal() { self.look() } else { Look { color: self.global.color == Color::Always, ..Look::PLAIN } }
+        if std::io::stdout().is_terminal() {
+            self.look()
+        } else {
+            Look { color: self.global.color == Color::Always, ..Look::PLAIN }
+        }
     }
 
     /// The tenant that was chosen.
@@ -118,30 +123,31 @@ impl Settings {
     /// Begins to log, to stderr or the configuration's file.
     pub(crate) fn start_log(&self) -> CliResult<()> {
         use tracing_subscriber::EnvFilter;
-        let filter = self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
-        let filter = EnvFilter::try_new(&filter)
-            .map_err(|e| CliError::usage(format!("the log filter {filter:?} can't be read: {e}")).hint("e.g. --log info, or --log hookwright::tool=info"))?;
+        let filter =
+            self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
+        let filter = EnvFilter::try_new(&filter).map_err(|e| {
+            CliError::usage(format!("the log filter {filter:?} can't be read: {e}"))
+                .hint("e.g. --log info, or --log hookwright::tool=info")
+        })?;
         let json = self.config.log.format == LogFormat::Json;
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
-        match &self.config.log.file {
-            Some(file) => {
-                let path = self.config_folder().join(file);
-                let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-                let file = file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
-                let builder = builder.with_writer(std::sync::Mutex::new(file));
-                if json { builder.json().try_init() } else { builder.try_init() }
-            }
-            None => {
-                let builder = builder.with_writer(std::io::stderr);
-                if json { builder.json().try_init() } else { builder.try_init() }
-            }
+        if let Some(file) = &self.config.log.file {
+            let path = self.config_folder().join(file);
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+            let file =
+                file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
+            let builder = builder.with_writer(std::sync::Mutex::new(file));
+            if json { builder.json().try_init() } else { builder.try_init() }
+        } else {
+            let builder = builder.with_writer(std::io::stderr);
+            if json { builder.json().try_init() } else { builder.try_init() }
         }
         .map_err(|e| CliError::failed(format!("the log can't be started: {e}")))
     }
 }
 
 /// Reads a configuration file, or says all that is wrong with it.
-pub(crate) fn read_config(file: &Path, terminal: &Terminal) -> CliResult<ParsedConfig> {
+pub(crate) fn read_config(file: &Path, terminal: Terminal) -> CliResult<ParsedConfig> {
     let bytes = read_bounded(file, config::MAX_CONFIG_BYTES)?;
     let parsed = config::parse_bytes(&bytes, &shown(file)).map_err(|found| faults(&found, terminal))?;
     terminal.diagnostics(&parsed.warnings);
@@ -149,10 +155,10 @@ pub(crate) fn read_config(file: &Path, terminal: &Terminal) -> CliResult<ParsedC
 }
 
 /// The error that ends a command over faults of files.
-pub(crate) fn faults(found: &[Diagnostic], terminal: &Terminal) -> CliError {
+pub(crate) fn faults(found: &[Diagnostic], terminal: Terminal) -> CliError {
     let palette = terminal.palette();
     let sum = summary(found).unwrap_or_default();
-    CliError::usage(format!("{}\n{sum}", render_all(found, &palette).trim_end()))
+    CliError::usage(format!("{sum}\n{}", render_all(found, &palette).trim_end())).kind("Manifest")
 }
 
 /// A file's bytes, at most a little over `limit`: the parser says what is too large.
@@ -160,12 +166,14 @@ pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
     use std::io::Read as _;
     let failed = |e: std::io::Error| {
         let error = CliError::usage(format!("{} can't be read: {e}", shown(file)));
-        if e.kind() == std::io::ErrorKind::NotFound { error.hint("check the path, relative to the current folder") } else { error }
+        if e.kind() == std::io::ErrorKind::NotFound {
+            error.hint("check the path, relative to the current folder")
+        } else {
+            error
+        }
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(file)
-        .and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes))
-        .map_err(failed)?;
+    std::fs::File::open(file).and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes)).map_err(failed)?;
     Ok(bytes)
 }
 

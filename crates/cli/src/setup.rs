@@ -38,7 +38,7 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
     match load(settings, flags)? {
         (tenant, found) if found.iter().any(Diagnostic::is_error) => {
             drop(tenant);
-            Err(faults(&found, &settings.terminal))
+            Err(faults(&found, settings.terminal))
         }
         (mut tenant, found) => {
             tenant.warnings = found;
@@ -59,8 +59,9 @@ pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Ten
         flags.iter().map(|p| settings.cwd.join(p)).collect()
     };
     if folders.is_empty() {
-        return Err(CliError::usage("no plugin was named")
-            .hint("name its folder, e.g. --plugin examples/policy, or write a hookwright.yaml (docs/configuration.md)"));
+        return Err(CliError::usage("no plugin was named").hint(
+            "name its folder, e.g. --plugin examples/policy, or write a hookwright.yaml (docs/configuration.md)",
+        ));
     }
     read_all(config, folders)
 }
@@ -69,12 +70,15 @@ pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Ten
 pub(crate) fn read_all(config: TenantConfig, folders: Vec<PathBuf>) -> CliResult<(Tenant, Vec<Diagnostic>)> {
     let (mut plugins, mut found) = (vec![], vec![]);
     for folder in folders {
-        let folder = std::fs::canonicalize(&folder).map_err(|e| {
-            CliError::usage(format!("the plugin's folder {} can't be used: {e}", shown(&folder)))
-        })?;
+        let folder = std::fs::canonicalize(&folder)
+            .map_err(|e| CliError::usage(format!("the plugin's folder {} can't be used: {e}", shown(&folder))))?;
         let file = folder.join(MANIFEST_NAME);
         let bytes = read_bounded(&file, manifest::MAX_MANIFEST_BYTES).map_err(|e| {
-            if file.exists() { e } else { e.hint("a plugin is a folder with a plugin.yaml; `hookwright new plugin NAME` makes one") }
+            if file.exists() {
+                e
+            } else {
+                e.hint("a plugin is a folder with a plugin.yaml; `hookwright new plugin NAME` makes one")
+            }
         })?;
         let folder_name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         match manifest::parse_bytes(&bytes, Source { file: &shown(&file), folder_name: &folder_name }) {
@@ -145,11 +149,8 @@ impl Tenant {
 
     /// Functions that any hook names under `call`.
     pub(crate) fn hook_functions(&self) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .plugins
-            .iter()
-            .flat_map(|p| p.parsed.manifest.hooks.iter().map(|h| h.call.to_string()))
-            .collect();
+        let mut names: Vec<String> =
+            self.plugins.iter().flat_map(|p| p.parsed.manifest.hooks.iter().map(|h| h.call.to_string())).collect();
         names.sort();
         names.dedup();
         names
@@ -162,7 +163,8 @@ impl Tenant {
         let names: Vec<&str> = all.iter().map(|(_, a)| a.id.as_str()).collect();
         match id {
             Some(id) => all.iter().find(|(_, a)| a.id == id).copied().ok_or_else(|| {
-                let error = CliError::usage(format!("no agent {:?} in these plugins", hookwright_core::text::escape(id)));
+                let error =
+                    CliError::usage(format!("no agent {:?} in these plugins", hookwright_core::text::escape(id)));
                 match nearest(id, names.iter().copied()) {
                     Some(near) => error.hint(format!("did you mean {near}?")),
                     None => error.hint(format!("there are: {}", names.join(", "))),
@@ -170,8 +172,10 @@ impl Tenant {
             }),
             None => match all.as_slice() {
                 [one] => Ok(*one),
-                [] => Err(CliError::usage("these plugins declare no agent").hint("add one under `agents:` (docs/manifest.md)")),
-                _ => Err(CliError::usage("these plugins declare several agents").hint(format!("choose one with --agent: {}", names.join(", ")))),
+                [] => Err(CliError::usage("these plugins declare no agent")
+                    .hint("add one under `agents:` (docs/manifest.md)")),
+                _ => Err(CliError::usage("these plugins declare several agents")
+                    .hint(format!("choose one with --agent: {}", names.join(", ")))),
             },
         }
     }
@@ -184,7 +188,10 @@ impl Tenant {
     /// An agent as a job's first record holds it.
     pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> CliResult<AgentSpec> {
         let AgentRuns::Model(model) = &decl.runs else {
-            return Err(CliError::usage(format!("the agent {} runs in a harness; `run` runs agents with a model", decl.id)));
+            return Err(CliError::usage(format!(
+                "the agent {} runs in a harness; `run` runs agents with a model",
+                decl.id
+            )));
         };
         let mut keep = |value: Value| {
             let (stored, blob) = Stored::new(value);

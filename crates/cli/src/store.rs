@@ -47,7 +47,8 @@ pub(crate) fn prepare_folder(folder: &Path) -> CliResult<()> {
 /// The node's name: the machine's.
 pub(crate) fn node_name() -> String {
     let name = whoami::hostname().unwrap_or_else(|_| "localhost".into());
-    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')).take(64).collect();
+    let name: String =
+        name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')).take(64).collect();
     if name.is_empty() { "localhost".into() } else { name }
 }
 

@@ -23,5 +23,9 @@ pub(crate) mod teller;
 pub(crate) mod units;
 pub(crate) mod values;
 
+pub(crate) use look::{Color, Look, Surroundings};
+pub(crate) use printer::Printer;
+pub(crate) use prompt::Prompt;
+
 #[cfg(test)]
 pub(crate) mod tests;

@@ -2,10 +2,10 @@
 //!
 //! Invariant: stdout is data only; everything said to people goes to stderr.
 
-use crate::story::Color;
 use crate::environment::Environment;
-use hookwright_core::diagnostic::{Diagnostic, Palette, render_all};
+use crate::story::Color;
 use crate::story::{self, output::Places};
+use hookwright_core::diagnostic::{Diagnostic, Palette, render_all};
 use std::io::{IsTerminal as _, Write as _};
 
 /// Who reads what we write.
@@ -28,12 +28,12 @@ impl Terminal {
         Self { color, interactive: tty && std::io::stdin().is_terminal() }
     }
 
-    pub(crate) fn palette(&self) -> Palette {
+    pub(crate) fn palette(self) -> Palette {
         if self.color { Palette::ANSI } else { Palette::PLAIN }
     }
 
     /// Shows warnings and the like.
-    pub(crate) fn diagnostics(&self, found: &[Diagnostic]) {
+    pub(crate) fn diagnostics(self, found: &[Diagnostic]) {
         if !found.is_empty() {
             note(render_all(found, &self.palette()).trim_end());
         }
@@ -49,7 +49,8 @@ pub(crate) fn columns() -> Option<usize> {
 /// Data: to stdout, with a newline. A reader that went away is no error of ours.
 pub(crate) fn data(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
+    let _ =
+        out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
     let _ = out.flush();
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, String>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
         Err(e) => Err(CliError::usage(format!("{} can't be read: {e}", path.display()))),
         Ok(text) => serde_json::from_str(&text).map_err(|e| {
-            CliError::usage(format!("{} is damaged: {e}", path.display())).hint("remove it, and trust again what you trust")
+            CliError::usage(format!("{} is damaged: {e}", path.display()))
+                .hint("remove it, and trust again what you trust")
         }),
     }
 }

@@ -1,9 +1,11 @@
 //! Runs one job from the command line: makes it (or finds it), starts its servers, tells its story, sees to its approvals.
 
 pub(crate) mod approver;
+mod cancel;
 mod crash;
 mod door;
 
+pub(crate) use cancel::cancel_idle;
 pub(crate) use crash::crash_probe;
 
 use crate::args::{Approve, Output};
@@ -12,11 +14,17 @@ use crate::people::Person;
 use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::store;
+use crate::story::json::RunResult;
 use crate::terminal::note;
 use door::Door;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use hookwright_core::diagnostic::Severity;
 use hookwright_core::event;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec, LOGIC_VERSION, Outcome};
+use hookwright_core::manifest::Parsed;
+use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
 use hookwright_model::Options as ModelOptions;
@@ -24,7 +32,6 @@ use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store};
-use crate::story::json::RunResult;
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
@@ -54,7 +61,12 @@ pub(crate) struct Prepared {
 }
 
 /// Makes a job of a tenant's agent.
-pub(crate) fn new_job(settings: &mut Settings, tenant: Tenant, agent: Option<&str>, input: Value) -> CliResult<Prepared> {
+pub(crate) fn new_job(
+    settings: &mut Settings,
+    tenant: Tenant,
+    agent: Option<&str>,
+    input: Value,
+) -> CliResult<Prepared> {
     let (plugin, decl) = tenant.agent(agent)?;
     event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
         .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
@@ -102,7 +114,8 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     let texts = store.records(&row.job.id, 0).await?;
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
     let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
-        return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id)).hint("`hookwright audit verify` says what is wrong"));
+        return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
+            .hint("`hookwright audit verify` says what is wrong"));
     };
     let origin = &row.job.origin;
     if settings.config_file.is_none()
@@ -110,7 +123,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     {
         settings.global.config = Some(PathBuf::from(config));
         let file = PathBuf::from(config);
-        settings.config = crate::settings::read_config(&file, &settings.terminal)?.config;
+        settings.config = crate::settings::read_config(&file, settings.terminal)?.config;
         settings.config_file = Some(file);
     }
     settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
@@ -118,12 +131,15 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
     if found.iter().any(hookwright_core::diagnostic::Diagnostic::is_error) {
-        return Err(crate::settings::faults(&found, &settings.terminal));
+        return Err(crate::settings::faults(&found, settings.terminal));
     }
     for plugin in &tenant.plugins {
         let manifest = &plugin.parsed.manifest;
         if spec.hooks.manifests.iter().any(|m| m.plugin == manifest.id && m.sha256 != manifest.sha256) {
-            note(&format!("note: the manifest of {} has changed since the job started; its hooks are those of then", manifest.id));
+            note(&format!(
+                "note: the manifest of {} has changed since the job started; its hooks are those of then",
+                manifest.id
+            ));
         }
     }
     let model = open_model(settings, &tenant, &spec.agent.model, &spec.agent.plugin)?;
@@ -135,14 +151,22 @@ fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -
     let env = settings.env.clone();
     let lookup = move |name: &str| env.get(name);
     let options = ModelOptions { folder: tenant.folder_of(plugin).map(PathBuf::from), ..ModelOptions::default() };
-    hookwright_model::open(model, &lookup, &options).map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
+    hookwright_model::open(model, &lookup, &options)
+        .map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
 }
 
 /// Runs the job; returns the exit code and the job's id.
 pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Style) -> CliResult<(u8, String)> {
     let Prepared { tenant, store, model, spec, which, earlier } = prepared;
+    let tenant = Arc::new(tenant);
     let job = spec.job.clone();
     settings.terminal.diagnostics(&tenant.warnings);
+    if earlier.is_empty() {
+        let left = store.jobs(true, 100).await?.into_iter().filter(|row| !row.running).count();
+        if left > 0 {
+            note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
+        }
+    }
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let host = tenant.start(&settings.env);
@@ -157,7 +181,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
-    let watcher = tokio::spawn(late_faults(host.clone(), spec.clone(), door.clone()));
+    let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
     let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
     approver.abort();
     watcher.abort();
@@ -205,25 +229,23 @@ async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &Cance
     }
 }
 
-/// Verifies declared hooks against the running servers, as they come up, and says what can't be asked (SPEC §2).
-async fn late_faults(host: Arc<McpHost>, spec: JobSpec, door: Arc<Door>) {
-    let mut tools: Vec<&str> = spec.hooks.hooks.iter().map(|h| h.call.tool()).collect();
-    tools.sort_unstable();
-    tools.dedup();
-    let (host, spec, door) = (&host, &spec, &door);
-    let checks = tools.into_iter().map(|tool| async move {
-        let listed = host.functions(tool).await;
-        for hook in spec.hooks.hooks.iter().filter(|h| h.call.tool() == tool) {
-            match &listed {
-                Err(down) => door.notice(&format!("hook {} can't be asked: {}", hook.call, down.why)),
-                Ok(functions) if functions.iter().all(|f| f.name != hook.call.function()) => {
-                    door.notice(&format!("hook {} can't be asked: the tool lists no such function", hook.call));
-                }
-                Ok(_) => continue,
+/// Verifies the manifests against the running servers, as they come up, and says what can't be asked or fits nothing (SPEC §2).
+async fn late_faults(host: Arc<McpHost>, tenant: Arc<Tenant>, door: Arc<Door>) {
+    let plugins: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
+    let tools = plugins.iter().flat_map(|p| p.manifest.tools.iter().map(|t| t.id.as_str()));
+    let host = &host;
+    let mut lists: FuturesUnordered<_> = tools.map(|tool| async move { (tool, host.functions(tool).await) }).collect();
+    let (mut listed, mut said) = (Listed::new(), std::collections::HashSet::new());
+    while let Some((tool, functions)) = lists.next().await {
+        let names = functions.map(|fs| fs.into_iter().map(|f| f.name).collect()).map_err(|down| down.why);
+        listed.insert(tool.to_owned(), names);
+        for found in check_live(&plugins, &listed) {
+            let what = format!("{}:{}: {}", found.file, found.line, found.message);
+            if found.severity != Severity::Info && said.insert(what.clone()) {
+                door.notice(&what);
             }
         }
-    });
-    futures_util::future::join_all(checks).await;
+    }
 }
 
 /// Says how it ended, and with which exit code.
@@ -246,7 +268,8 @@ async fn report(
         }
         Ok(End::Detached) => (None, exit::WAITING),
         Err(error) => {
-            let hint = format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
+            let hint =
+                format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
             return Err(CliError::failed(error.to_string()).hint(hint));
         }
     };

@@ -10,6 +10,7 @@ use crate::json::sha256_hex;
 use crate::yaml::{self, Sink, SourceText};
 
 mod check;
+mod limits;
 mod lower;
 pub mod schema;
 mod servers;

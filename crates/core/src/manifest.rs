@@ -16,6 +16,7 @@ mod agents;
 mod credentials;
 mod hooks;
 mod lower;
+mod problems;
 pub mod reserved;
 pub mod schema;
 pub mod tenant;
@@ -23,6 +24,7 @@ mod tools;
 pub mod types;
 
 pub(crate) use credentials::is_variable;
+pub(crate) use problems::Problems;
 pub use types::*;
 
 /// The largest `timeout` of a hook, in milliseconds: 30 s. More is an error, never clamped.

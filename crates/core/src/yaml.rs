@@ -7,7 +7,9 @@
 //! Invariant: nothing recurses deeper than [`MAX_DEPTH`].
 
 mod compose;
+mod mapping;
 mod node;
+mod quantities;
 mod reader;
 mod scalar;
 mod sink;

@@ -8,9 +8,10 @@ use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::Hook;
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{Limits, text};
+use hookwright_core::{FunctionName, Limits, text};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -53,16 +54,42 @@ pub(crate) fn ms_since(start: Instant) -> f64 {
     (start.elapsed().as_secs_f64() * 100_000.0).round() / 100.0
 }
 
+/// Hooks' functions that their servers were seen to list: looked up once for each job (SPEC §2).
+#[derive(Debug, Default)]
+pub struct Listed(Mutex<HashSet<FunctionName>>);
+
+impl Listed {
+    /// Waits for the server, and checks that it lists the function: a server that answers for names that it does not list is not asked.
+    async fn check(&self, tools: &dyn Tools, call: &FunctionName) -> Result<(), String> {
+        if self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(call) {
+            return tools.ready(call.tool()).await.map_err(|down| down.why);
+        }
+        let functions = tools.functions(call.tool()).await.map_err(|down| down.why)?;
+        if functions.iter().all(|f| f.name != call.function()) {
+            return Err(format!("the tool {} lists no function {}", call.tool(), text::escape(call.function())));
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(call.clone());
+        Ok(())
+    }
+}
+
 /// Asks a hook about an event. `schema` is what a new value must fit (SPEC §4).
-pub async fn ask(tools: &dyn Tools, hook: &Hook, event: Value, schema: Option<&Value>, limits: &Limits) -> Asked {
+pub async fn ask(
+    tools: &dyn Tools,
+    listed: &Listed,
+    hook: &Hook,
+    event: Value,
+    schema: Option<&Value>,
+    limits: &Limits,
+) -> Asked {
     if let Some(why) = &hook.unavailable {
         return Asked::failed(why.clone(), 0.0);
     }
     if event.to_string().len() as u64 > limits.event_bytes {
         return Asked::failed("event too large", 0.0);
     }
-    if let Err(down) = tools.ready(hook.call.tool()).await {
-        return Asked::failed(down.why, 0.0);
+    if let Err(why) = listed.check(tools, &hook.call).await {
+        return Asked::failed(why, 0.0);
     }
     let mut arguments = Map::new();
     arguments.insert("event".into(), event);

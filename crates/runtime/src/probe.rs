@@ -64,13 +64,15 @@ pub async fn probe(tools: &dyn Tools, hooks: &HookSet, event: ProbeEvent, limits
     let mut body = event.body;
     let mut chain = Chain::new(hooks.matching(moment, &event.head.agent, &names), Stored::inline(original));
     let mut answers = vec![];
+    let listed = hook::Listed::default();
     let verdict = loop {
         let position = match chain.step() {
             Step::Done(verdict) => break verdict,
             Step::Ask(position) => position,
         };
         let hook = &hooks.hooks[position];
-        let asked = hook::ask(tools, hook, build(&event.head, body.clone()), event.schema.as_ref(), limits).await;
+        let asked =
+            hook::ask(tools, &listed, hook, build(&event.head, body.clone()), event.schema.as_ref(), limits).await;
         let before = chain.value().clone();
         chain.answered(hook, &asked.outcome);
         let changed = !chain.value().same(&before);

@@ -96,6 +96,10 @@ impl Tools for McpHost {
         self.tools.iter().map(|tool| tool.status()).collect()
     }
 
+    fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
+        Some(self.changes.subscribe())
+    }
+
     async fn shutdown(&self) {
         let mut leaving: JoinSet<()> =
             self.tools.iter().cloned().map(|tool| async move { tool.shutdown().await }).collect();

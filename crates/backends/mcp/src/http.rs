@@ -10,7 +10,7 @@ mod setup;
 mod sse;
 
 use crate::config::HostConfig;
-use crate::link::{Ask, Changes, Reply};
+use crate::link::{Ask, Changes, Reply, later};
 use crate::said::Secrets;
 use crate::wire;
 use headers::ParamHeaders;
@@ -105,7 +105,7 @@ impl HttpLink {
     pub(crate) async fn request<P: Serialize>(&self, ask: Ask<'_>, params: &P) -> Reply {
         let inner = &self.0;
         let since = Instant::now();
-        let deadline = since.checked_add(ask.timeout).unwrap_or_else(|| since + Duration::from_secs(86_400 * 365));
+        let deadline = later(since, ask.timeout);
         let not_sent = |why: String| Reply::NotSent { why };
         let _slot = match timeout_at(deadline, inner.slots.acquire()).await {
             Ok(Ok(slot)) => slot,

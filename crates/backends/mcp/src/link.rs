@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What became of a request.
@@ -57,6 +58,11 @@ impl<'a> Ask<'a> {
     pub(crate) fn too_slow(&self) -> String {
         format!("no answer within {}", duration(u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)))
     }
+}
+
+/// A time from `since` on; a year from it where the duration is beyond all measure.
+pub(crate) fn later(since: Instant, duration: Duration) -> Instant {
+    since.checked_add(duration).unwrap_or_else(|| since + Duration::from_hours(24 * 365))
 }
 
 /// What servers told us unasked that matters: how often the list of functions changed.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one odd entry costs the others nothing, and no cursor leads on without end.
 
-use crate::link::{Ask, Link, Reply};
+use crate::link::{Ask, Link, Reply, later};
 use crate::said::{Secrets, shown};
 use hookwright_runtime::ports::tools::ListedFunction;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) async fn list(
     tool: &str,
     secrets: &Secrets,
 ) -> Result<Vec<ListedFunction>, String> {
-    let end = Instant::now() + limit;
+    let end = later(Instant::now(), limit);
     let mut listed = Listed::default();
     let mut cursors: HashSet<String> = HashSet::new();
     let mut cursor: Option<String> = None;

@@ -113,7 +113,7 @@ impl Tool {
         self.phase.borrow().connection.clone()
     }
 
-    fn down(&self, phase: &Phase) -> String {
+    fn down(phase: &Phase) -> String {
         let why = phase.last_error.as_deref().map_or(String::new(), |why| format!(": {why}"));
         match phase.state {
             ToolState::Ready => "its server is connected".to_owned(),
@@ -133,8 +133,8 @@ impl Tool {
         let limit = self.spec.start_timeout.saturating_add(Duration::from_millis(500));
         let down = |why: String| ToolDown { why };
         match timeout(limit, phase.wait_for(known)).await {
-            Ok(Ok(phase)) => phase.connection.clone().ok_or_else(|| down(self.down(&phase))),
-            Ok(Err(_)) | Err(_) => Err(down(self.down(&self.phase.borrow()))),
+            Ok(Ok(phase)) => phase.connection.clone().ok_or_else(|| down(Self::down(&phase))),
+            Ok(Err(_)) | Err(_) => Err(down(Self::down(&self.phase.borrow()))),
         }
     }
 
@@ -169,7 +169,7 @@ impl Tool {
     pub(crate) async fn call(&self, function: &str, arguments: &Map<String, Value>, limit: Duration) -> CallOutcome {
         let since = Instant::now();
         let Some(mut connection) = self.connection() else {
-            return CallOutcome::NotSent { why: self.down(&self.phase.borrow()) };
+            return CallOutcome::NotSent { why: Self::down(&self.phase.borrow()) };
         };
         for attempt in 0..2 {
             let params = CallParams { name: function, arguments, meta: connection.session.meta.as_ref() };
@@ -178,12 +178,10 @@ impl Tool {
             let reply = connection.link.request(ask, &params).await;
             // The request was not handled: it may be made once more, on a new session and within its time.
             if attempt == 0 && matches!(reply, Reply::SessionGone) {
-                match timeout(limit.saturating_sub(since.elapsed()), self.after(&connection)).await {
-                    Ok(Some(next)) => {
-                        connection = next;
-                        continue;
-                    }
-                    Ok(None) | Err(_) => {}
+                let left = limit.saturating_sub(since.elapsed());
+                if let Ok(Some(next)) = timeout(left, self.after(&connection)).await {
+                    connection = next;
+                    continue;
                 }
             }
             return self.outcome(reply);

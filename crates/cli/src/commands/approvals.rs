@@ -36,7 +36,9 @@ pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> Cl
             let approval = loaded(&store, &row).await?;
             match output {
                 Output::Json => json(&ApprovalJson::new(&row, Some(approval)).map_err(damaged)?),
-                Output::Text => data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout())),
+                Output::Text => {
+                    data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout()));
+                }
             }
             Ok(exit::OK)
         }

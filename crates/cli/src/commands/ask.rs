@@ -98,7 +98,11 @@ fn parse(text: &str) -> CliResult<(EventHead, EventBody)> {
         alias: take_text(&mut map, "alias")?,
     };
     if moment.is_call() != head.tool.is_some() {
-        return Err(wrong(if moment.is_call() { "`tool` is missing".into() } else { format!("`tool` does not belong to {name}") }));
+        return Err(wrong(if moment.is_call() {
+            "`tool` is missing".into()
+        } else {
+            format!("`tool` does not belong to {name}")
+        }));
     }
     let key = moment.key();
     let mut take = |key: &str| map.shift_remove(key).ok_or_else(|| wrong(format!("`{key}` is missing")));

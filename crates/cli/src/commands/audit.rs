@@ -4,84 +4,94 @@ use crate::args::{AuditCommand, Output};
 use crate::exit::{self, CliError, CliResult};
 use crate::settings::Settings;
 use crate::store;
+use crate::story::json::{AuditHead, AuditHeads, AuditJob, AuditVerify};
 use crate::terminal::{data, json, note};
+use ed25519_dalek::Signer as _;
 use hookwright_core::history::Head;
 use hookwright_core::text::escape;
 use hookwright_runtime::ports::store::Store;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The heads of a store's histories.
-#[derive(Debug, Serialize, Deserialize)]
-struct Heads {
-    heads: Vec<JobHead>,
+/// What is signed: a line that says what it is, then the canonical JSON of the heads.
+fn signed_text(heads: &[AuditHead]) -> String {
+    let value = serde_json::to_value(heads).unwrap_or_default();
+    format!("hookwright-audit-heads-v1\n{}", hookwright_core::json::canonical(&value))
 }
 
-/// Where one history stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct JobHead {
-    job: String,
-    #[serde(flatten)]
-    head: Head,
-}
+impl AuditHeads {
+    fn signed(heads: Vec<AuditHead>, key: Option<&Path>) -> CliResult<Self> {
+        let Some(file) = key else { return Ok(Self { heads, key: None, signature: None }) };
+        let secret = hookwright_signer::key::read_secret(file).map_err(|e| CliError::usage(e.to_string()))?;
+        let signature = secret.sign(signed_text(&heads).as_bytes());
+        let id = hookwright_signer::key::id(&secret.verifying_key());
+        Ok(Self { heads, key: Some(id), signature: Some(hex::encode(signature.to_bytes())) })
+    }
 
-/// What `audit verify --output json` prints.
-#[derive(Debug, Serialize)]
-struct Report {
-    ok: bool,
-    jobs: Vec<JobReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct JobReport {
-    job: String,
-    ok: bool,
-    records: u64,
-    /// What is wrong.
-    fault: Option<String>,
+    /// Checks the signature against a public key that the operator keeps.
+    fn check(&self, file: &Path) -> CliResult<()> {
+        let public = hookwright_signer::key::read_public(file).map_err(|e| CliError::usage(e.to_string()))?;
+        let signature = self.signature.as_deref().and_then(|s| hex::decode(s).ok());
+        let signature = signature.and_then(|bytes| ed25519_dalek::Signature::from_slice(&bytes).ok());
+        match signature {
+            None => Err(CliError::failed("the kept head bears no signature")),
+            Some(signature) => public
+                .verify_strict(signed_text(&self.heads).as_bytes(), &signature)
+                .map_err(|_| CliError::failed("the kept head was not signed with that key, or was changed since")),
+        }
+    }
 }
 
 pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
     let store = store::existing(&mut settings, true)?;
     match command {
-        AuditCommand::Head { job } => {
+        AuditCommand::Head { job, key } => {
             let mut heads = vec![];
             for job in jobs(&*store, job.as_deref()).await? {
                 let (head, fault) = verify(&*store, &job, None).await?;
                 if let Some(fault) = fault {
-                    return Err(CliError::failed(format!("job {job}: {fault}")).hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
+                    return Err(CliError::failed(format!("job {job}: {fault}"))
+                        .hint("a head of a broken history is worth nothing; `hookwright audit verify` shows all"));
                 }
-                heads.push(JobHead { job, head });
+                heads.push(AuditHead::new(&job, &head));
             }
-            json(&Heads { heads });
+            json(&AuditHeads::signed(heads, key.as_deref())?);
             Ok(exit::OK)
         }
-        AuditCommand::Verify { job, head, output } => {
-            let kept = head.as_deref().map(read_heads).transpose()?.unwrap_or_default();
+        AuditCommand::Verify { job, head, public_key, output } => {
+            let kept = head.as_deref().map(read_heads).transpose()?;
+            if let (Some(kept), Some(public_key)) = (&kept, &public_key) {
+                kept.check(public_key)?;
+            }
+            let kept = kept.map(|k| k.heads).unwrap_or_default();
             let mut reports = vec![];
             let present = jobs(&*store, job.as_deref()).await?;
             for id in &present {
                 let expected = kept.iter().find(|h| h.job == *id);
                 let (head, fault) = verify(&*store, id, expected).await?;
-                reports.push(JobReport { job: id.clone(), ok: fault.is_none(), records: head.records, fault });
+                reports.push(AuditJob { job: id.clone(), records: head.records, head: head.hash, problem: fault });
             }
             for gone in kept.iter().filter(|h| job.is_none() && !present.contains(&h.job)) {
                 let fault = Some("the job is gone: its head was kept, its history is not there".to_owned());
-                reports.push(JobReport { job: escape(&gone.job), ok: false, records: 0, fault });
+                reports.push(AuditJob {
+                    job: escape(&gone.job),
+                    records: 0,
+                    head: Head::default().hash,
+                    problem: fault,
+                });
             }
-            let report = Report { ok: reports.iter().all(|r| r.ok), jobs: reports };
+            let report = AuditVerify::new(reports);
             print(&report, output);
             Ok(if report.ok { exit::OK } else { exit::FAILED })
         }
     }
 }
 
-fn print(report: &Report, output: Output) {
+fn print(report: &AuditVerify, output: Output) {
     if output == Output::Json {
         return json(report);
     }
     for job in &report.jobs {
-        let state = job.fault.as_deref().map_or_else(|| "intact".to_owned(), |f| format!("BROKEN: {f}"));
+        let state = job.problem.as_deref().map_or_else(|| "intact".to_owned(), |f| format!("BROKEN: {f}"));
         data(&format!("{}  {:>6} records  {state}", job.job, job.records));
     }
     note(if report.ok { "every history is what was written" } else { "at least one history is not what was written" });
@@ -95,15 +105,15 @@ async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
 }
 
 /// Reads a whole history against its chain, and against a head that was kept.
-async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResult<(Head, Option<String>)> {
+async fn verify(store: &dyn Store, job: &str, kept: Option<&AuditHead>) -> CliResult<(Head, Option<String>)> {
     let mut head = Head::default();
     for text in store.records(job, 0).await? {
         if let Err(fault) = head.read(&text) {
             return Ok((head, Some(fault.to_string())));
         }
         if let Some(kept) = kept
-            && kept.head.records == head.records
-            && kept.head.hash != head.hash
+            && kept.records == head.records
+            && kept.hash != head.hash
         {
             return Ok((head, Some("the history was rewritten: it differs from the head that was kept".into())));
         }
@@ -112,18 +122,18 @@ async fn verify(store: &dyn Store, job: &str, kept: Option<&JobHead>) -> CliResu
         return Ok((head, Some("the history is empty".into())));
     }
     if let Some(kept) = kept
-        && kept.head.records > head.records
+        && kept.records > head.records
     {
-        let missing = kept.head.records - head.records;
+        let missing = kept.records - head.records;
         return Ok((head, Some(format!("{missing} records at the end are missing: the head that was kept has more"))));
     }
     Ok((head, None))
 }
 
-fn read_heads(file: &Path) -> CliResult<Vec<JobHead>> {
+fn read_heads(file: &Path) -> CliResult<AuditHeads> {
     let bytes = crate::settings::read_bounded(file, 64 * 1024 * 1024)?;
-    let heads: Heads = serde_json::from_slice(&bytes).map_err(|e| {
-        CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file))).hint("make it with `hookwright audit head > FILE`")
-    })?;
-    Ok(heads.heads)
+    serde_json::from_slice(&bytes).map_err(|e| {
+        CliError::usage(format!("{} holds no heads: {e}", crate::settings::shown(file)))
+            .hint("make it with `hookwright audit head > FILE`")
+    })
 }

@@ -113,7 +113,9 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
 
 fn plugins(tenant: &Tenant, listed: &Listed, status: &BTreeMap<String, ToolStatus>) -> Vec<PluginReport> {
     let loaded = |call: &hookwright_core::FunctionName| {
-        listed.get(call.tool()).is_some_and(|l| l.as_ref().is_ok_and(|names| names.iter().any(|n| n == call.function())))
+        listed
+            .get(call.tool())
+            .is_some_and(|l| l.as_ref().is_ok_and(|names| names.iter().any(|n| n == call.function())))
     };
     tenant
         .plugins
@@ -161,10 +163,22 @@ fn text(report: &Report) -> String {
     for plugin in &report.plugins {
         let _ = writeln!(out, "plugin {}", plugin.id);
         for tool in &plugin.tools {
-            let server = tool.status.as_ref().and_then(|s| s.server.clone()).map_or(String::new(), |s| format!(", {}", escape(&s)));
-            let protocol = tool.status.as_ref().and_then(|s| s.protocol.clone()).map_or(String::new(), |p| format!(", MCP {}", escape(&p)));
+            let server = tool
+                .status
+                .as_ref()
+                .and_then(|s| s.server.clone())
+                .map_or(String::new(), |s| format!(", {}", escape(&s)));
+            let protocol = tool
+                .status
+                .as_ref()
+                .and_then(|s| s.protocol.clone())
+                .map_or(String::new(), |p| format!(", MCP {}", escape(&p)));
             let state = match (&tool.functions, &tool.error) {
-                (Some(functions), _) => format!("{} function{}{server}{protocol}", functions.len(), if functions.len() == 1 { "" } else { "s" }),
+                (Some(functions), _) => format!(
+                    "{} function{}{server}{protocol}",
+                    functions.len(),
+                    if functions.len() == 1 { "" } else { "s" }
+                ),
                 (None, Some(_)) => "can't be asked".to_owned(),
                 (None, None) => "not started".to_owned(),
             };

@@ -9,11 +9,13 @@ use crate::store;
 use crate::terminal::note;
 use crate::work::{self, Style};
 use hookwright_core::config::TenantConfig;
+use hookwright_core::text::escape;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// What the agent is asked to do.
-const INPUT: &str = "Fix the spelling in greeting.txt, commit it and push it to main. Tidy up branches that are no longer needed.";
+const INPUT: &str =
+    "Fix the spelling in greeting.txt, commit it and push it to main. Tidy up branches that are no longer needed.";
 
 /// Where the demo lives, unless it is told otherwise.
 const FOLDER: &str = ".hookwright/demo";
@@ -22,37 +24,44 @@ const FOLDER: &str = ".hookwright/demo";
 const MARK: &str = ".hookwright-demo";
 
 pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
-    let folder = match &args.dir {
-        Some(dir) => settings.cwd.join(dir),
-        None => {
-            store::prepare_folder(&settings.cwd.join(".hookwright"))?;
-            settings.cwd.join(FOLDER)
-        }
+    let folder = if let Some(dir) = &args.dir {
+        settings.cwd.join(dir)
+    } else {
+        store::prepare_folder(&settings.cwd.join(".hookwright"))?;
+        settings.cwd.join(FOLDER)
     };
     clear(&folder)?;
     let path = settings.env.get("PATH").unwrap_or_default();
     let made = hookwright_demo::prepare(&folder, &OsString::from(path)).await.map_err(|e| {
-        CliError::failed(format!("the demo's repository can't be made: {e}")).hint("the demo needs git on the PATH and a folder to write to")
+        CliError::failed(format!("the demo's repository can't be made: {e}"))
+            .hint("the demo needs git on the PATH and a folder to write to")
     })?;
     let plugin = folder.join("plugin");
     write_plugin(&plugin, &made.work, &made.secret_key)?;
     std::fs::write(folder.join(MARK), "Made by `hookwright demo`, which clears this folder when it runs again.\n")?;
-    settings.global.db = Some(folder.join("hookwright.db"));
+    // The store that other commands use here, so that they find the job without being told where.
+    let db = match (&settings.global.db, &args.dir) {
+        (Some(db), _) => settings.cwd.join(db),
+        (None, Some(_)) => folder.join("hookwright.db"),
+        (None, None) => settings.cwd.join(".hookwright").join("hookwright.db"),
+    };
+    settings.global.db = Some(db.clone());
     note(&format!("A scripted model works on a real git repository in {}.", shown(&made.work)));
     note("Hooks watch its calls: one rewrites, one denies, one asks a person, one signs.\n");
     let (tenant, found) = setup::read_all(TenantConfig::default(), vec![plugin.clone()])?;
     if !found.is_empty() {
-        return Err(crate::settings::faults(&found, &settings.terminal));
+        return Err(crate::settings::faults(&found, settings.terminal));
     }
     let approve = args.approve.unwrap_or(if settings.terminal.interactive { Approve::Ask } else { Approve::Yes });
     if args.approve.is_none() && !settings.terminal.interactive {
         note("(no terminal to ask on: the demo says yes for you; --approve no|wait to choose)\n");
     }
-    let style = Style { approve, detach: false, person: crate::people::person(args.name.as_deref()), output: args.output };
+    let style =
+        Style { approve, detach: false, person: crate::people::person(args.name.as_deref()), output: args.output };
     let job = work::new_job(&mut settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
     let (code, job) = work::run(&mut settings, job, style).await?;
     if args.output == Output::Text {
-        epilogue(&settings, &folder, &job, code).await;
+        epilogue(&settings, &folder, &db, args.dir.is_some(), &job, code).await;
     }
     Ok(code)
 }
@@ -72,7 +81,8 @@ fn clear(folder: &Path) -> CliResult<()> {
 
 /// The demo's plugin with this program as its servers.
 fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
-    let program = std::env::current_exe().map_err(|e| CliError::failed(format!("the path of this program is unknown: {e}")))?;
+    let program =
+        std::env::current_exe().map_err(|e| CliError::failed(format!("the path of this program is unknown: {e}")))?;
     let quoted = |path: &Path| serde_json::to_string(&path.to_string_lossy()).unwrap_or_default();
     let manifest = hookwright_demo::MANIFEST
         .replace(r#""hookwright-demo","#, &format!(r#"{}, "demo-server","#, quoted(&program)))
@@ -85,15 +95,15 @@ fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
 }
 
 /// What happened, as the history has it, and what to try next.
-async fn epilogue(settings: &Settings, folder: &Path, job: &str, code: u8) {
-    let db = shown(&folder.join("hookwright.db"));
-    let exe = "hookwright";
-    if let Ok(text) = crate::commands::jobs::history_text(settings, &folder.join("hookwright.db"), job).await {
+async fn epilogue(settings: &Settings, folder: &Path, db: &Path, elsewhere: bool, job: &str, code: u8) {
+    let at = if elsewhere { format!(" --db {}", shown(db)) } else { String::new() };
+    let exe = own_name(settings);
+    if let Ok(text) = crate::commands::jobs::history_text(settings, db, job).await {
         note("\nThe history, as it stands in the store:\n");
         note(&text);
     }
     note(&format!(
-        "\nLook further:\n  {exe} jobs show {job} --db {db}\n  {exe} replay {job} --db {db}\n  {exe} audit verify --db {db}\n\n\
+        "\nLook further:\n  {exe} jobs show {job}{at}\n  {exe} replay {job}{at}\n  {exe} audit verify{at}\n\n\
          With a real model: set ANTHROPIC_API_KEY, write `model: anthropic/claude-sonnet-4-5`\n\
          into {}, and run\n  {exe} run --plugin {} --input \"Fix the greeting and push it\"\n\n\
          Your own hook: {exe} new plugin my-policy",
@@ -105,9 +115,19 @@ async fn epilogue(settings: &Settings, folder: &Path, job: &str, code: u8) {
     }
 }
 
+/// How this program is started from here: by its path where it lies below the current folder (a build in a clone), else by its name.
+fn own_name(settings: &Settings) -> String {
+    let program = std::env::current_exe().unwrap_or_default();
+    match program.strip_prefix(&settings.cwd) {
+        Ok(short) => escape(&short.to_string_lossy()),
+        Err(_) => "hookwright".to_owned(),
+    }
+}
+
 /// `hookwright demo-server`: what the demo's manifest starts.
 pub(crate) async fn serve(args: DemoServerArgs, env: &Environment) -> CliResult {
-    let usage = || CliError::usage("expected: demo-server git --repository DIR, or demo-server guard --secret-key FILE");
+    let usage =
+        || CliError::usage("expected: demo-server git --repository DIR, or demo-server guard --secret-key FILE");
     let value = match args.rest.as_slice() {
         [_, value] => Path::new(value).to_owned(),
         _ => return Err(usage()),

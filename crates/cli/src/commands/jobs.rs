@@ -70,7 +70,8 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             if row.running {
                 note(&format!("the process that runs {} cancels it", row.job.id));
             } else {
-                note(&format!("{} is cancelled once it is taken up: hookwright jobs resume {}", row.job.id, row.job.id));
+                work::cancel_idle(store.clone(), &row.job.id, &person.name).await?;
+                note(&format!("{} is cancelled", row.job.id));
             }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
@@ -89,20 +90,18 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     let store = store::open_existing(&mut settings)?;
-    let jobs = match &args.job {
-        Some(job) => {
-            let row = store.job(job).await?;
-            if row.status.is_final() {
-                return Err(CliError::failed(format!("job {} is over", row.job.id)).hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
-            }
-            vec![row.job.id]
+    let jobs = if let Some(job) = &args.job {
+        let row = store.job(job).await?;
+        if row.status.is_final() {
+            return Err(CliError::failed(format!("job {} is over", row.job.id))
+                .hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
         }
-        None => {
-            let mut rows = store.jobs(true, u32::MAX).await?;
-            rows.retain(|row| !row.running);
-            rows.reverse();
-            rows.into_iter().map(|row| row.job.id).collect()
-        }
+        vec![row.job.id]
+    } else {
+        let mut rows = store.jobs(true, u32::MAX).await?;
+        rows.retain(|row| !row.running);
+        rows.reverse();
+        rows.into_iter().map(|row| row.job.id).collect()
     };
     if jobs.is_empty() {
         note("no unfinished jobs");
@@ -128,7 +127,8 @@ pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Recor
         .enumerate()
         .map(|(seq, text)| {
             serde_json::from_str(text).map_err(|e| {
-                CliError::failed(format!("record {seq} of job {job} can't be read: {e}")).hint("`hookwright audit verify` says what is wrong")
+                CliError::failed(format!("record {seq} of job {job} can't be read: {e}"))
+                    .hint("`hookwright audit verify` says what is wrong")
             })
         })
         .collect()
@@ -136,7 +136,8 @@ pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Recor
 
 /// The history of a job as text, for the end of the demo.
 pub(crate) async fn history_text(settings: &Settings, db: &Path, job: &str) -> CliResult<String> {
-    let store: Arc<SqliteStore> = SqliteStore::open(db, OpenOptions::new(store::node_name(), Arc::new(SystemClock)).read_only())?;
+    let store: Arc<SqliteStore> =
+        SqliteStore::open(db, OpenOptions::new(store::node_name(), Arc::new(SystemClock)).read_only())?;
     let records = records(&*store, job).await?;
     Ok(history::lines(&records, settings.look()))
 }

@@ -31,7 +31,13 @@ pub(crate) async fn run(mut settings: Settings, args: RunArgs) -> CliResult {
     work::run(&mut settings, job, style).await.map(|(code, _)| code)
 }
 
-pub(crate) fn style(settings: &Settings, approve: Option<Approve>, detach: bool, name: Option<&str>, output: Output) -> Style {
+pub(crate) fn style(
+    settings: &Settings,
+    approve: Option<Approve>,
+    detach: bool,
+    name: Option<&str>,
+    output: Output,
+) -> Style {
     let unasked = if settings.terminal.interactive && !detach { Approve::Ask } else { Approve::Wait };
     Style { approve: approve.unwrap_or(unasked), detach, person: people::person(name), output }
 }
@@ -41,7 +47,9 @@ fn input(flag: Option<&str>) -> CliResult<String> {
         Some("-") => true,
         Some(text) => return Ok(text.to_owned()),
         None if std::io::stdin().is_terminal() => {
-            return Err(CliError::usage("the job has no input").hint("give it with --input TEXT, or --input - for stdin"));
+            return Err(
+                CliError::usage("the job has no input").hint("give it with --input TEXT, or --input - for stdin")
+            );
         }
         None => true,
     };

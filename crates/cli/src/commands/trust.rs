@@ -17,7 +17,7 @@ pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
         note(&format!("{} is trusted no longer", shown(&file)));
         return Ok(exit::OK);
     }
-    let parsed = read_config(&file, &settings.terminal)?;
+    let parsed = read_config(&file, settings.terminal)?;
     let manifests = manifest_digests(&parsed.config, &file);
     let digest = trust::digest(&parsed.sha256, &manifests);
     let mut trusted = trust::read(&settings.env)?;

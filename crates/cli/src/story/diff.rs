@@ -145,10 +145,16 @@ fn text(label: &str, from: &str, to: &str, rows: usize, look: Look) -> (Vec<Stri
         let sign = Line::more().add(role, sign);
         out.push(sign.add(role, line.strip_suffix('\n').unwrap_or(line)).end(look));
     };
+    if from.trim_end_matches('\n') == to.trim_end_matches('\n') {
+        push(Role::Change, "", "(only newlines at its end)");
+        return (out, more);
+    }
     if from.len() + to.len() <= ALIGN_BYTES {
+        // A last line without a newline is the same line.
+        let (from, to) = (format!("{from}\n"), format!("{to}\n"));
         // Bounded in time: a hostile text must not hold the story up.
         let diff =
-            TextDiff::configure().algorithm(Algorithm::Myers).timeout(Duration::from_millis(50)).diff_lines(from, to);
+            TextDiff::configure().algorithm(Algorithm::Myers).timeout(Duration::from_millis(50)).diff_lines(&from, &to);
         for change in diff.iter_all_changes() {
             match change.tag() {
                 ChangeTag::Delete => push(Role::Bad, "- ", change.value()),
@@ -204,8 +210,6 @@ mod tests {
     fn text_of_several_lines_is_compared_by_lines() {
         insta::assert_snapshot!(shown(json!("Done.\nAll well."), json!("Done.\nAll well.\n\nChecked by policy."), 10), @r"
         arguments:
-        - All well.
-        + All well.
         +
         + Checked by policy.
         ");

@@ -8,15 +8,17 @@ use super::{flow, units, values};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::stored::Stored;
 use hookwright_core::text;
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow, JobStatus};
+use std::collections::HashMap;
 
 /// Columns before what happened: number, time, place.
 const WHAT: usize = 29;
 
 /// All records, one line each, days as headings. Times are UTC.
 pub(crate) fn lines(records: &[Record], look: Look) -> String {
-    let spec = started(records);
+    let known = Known { spec: started(records), values: inline_values(records) };
     let mut out = String::new();
     let mut day = String::new();
     for record in records {
@@ -33,9 +35,32 @@ pub(crate) fn lines(records: &[Record], look: Look) -> String {
             .pad(21)
             .add(Role::Dim, fact_place(&record.fact))
             .pad(WHAT);
-        out.push_str(&what(head, &record.fact, spec, look).end(look));
+        out.push_str(&what(head, &record.fact, &known, look).end(look));
     }
     out
+}
+
+/// What records say about others.
+struct Known<'a> {
+    spec: Option<&'a JobSpec>,
+    /// Values that records name by digest, and earlier ones hold.
+    values: HashMap<&'a str, &'a Stored>,
+}
+
+fn inline_values(records: &[Record]) -> HashMap<&str, &Stored> {
+    let mut values = HashMap::new();
+    for record in records {
+        match &record.fact {
+            Fact::ModelAnswered { calls, .. } => {
+                values.extend(calls.iter().map(|c| (&*c.arguments.sha256, &c.arguments)));
+            }
+            Fact::HookAnswered { outcome: HookOutcome::Modify { value, .. }, .. } => {
+                values.insert(&*value.sha256, value);
+            }
+            _ => {}
+        }
+    }
+    values
 }
 
 fn started(records: &[Record]) -> Option<&JobSpec> {
@@ -67,7 +92,7 @@ fn hook_name(effect: &str, spec: Option<&JobSpec>) -> String {
 }
 
 /// What a record says, added to the start of its line.
-fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
+fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
     match fact {
         Fact::Started { spec } => {
             let scripted = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
@@ -76,7 +101,7 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
                 .plain(&format!(": agent {}, model {}", spec.agent.id, spec.agent.model));
             line.plain(&format!("{scripted}, {}", units::plural(spec.hooks.hooks.len() as u64, "hook")))
         }
-        Fact::Begun { command } => begun(line, command, look),
+        Fact::Begun { command } => begun(line, command, known, look),
         Fact::HookAnswered { effect, outcome, ms, .. } => {
             let (role, word, reason) = match outcome {
                 HookOutcome::Allow { reason } => (Role::Good, "allow", reason.clone()),
@@ -86,7 +111,7 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
                 HookOutcome::TimedOut => (Role::Bad, "did not answer in time", None),
                 HookOutcome::Failed { why } => (Role::Bad, "failed", Some(why.clone())),
             };
-            let line = line.plain(&hook_name(effect, spec)).plain(": ").add(role, word);
+            let line = line.plain(&hook_name(effect, known.spec)).plain(": ").add(role, word);
             let line = line.add(Role::Dim, &format!(", {}", units::took(*ms)));
             match reason {
                 Some(reason) => line.plain(": ").plain(&reason),
@@ -95,7 +120,7 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
         }
         Fact::HookLate { effect, after_ms } => {
             let took = units::took_whole(*after_ms);
-            line.plain(&format!("{} answered too late, after {took}: not counted", hook_name(effect, spec)))
+            line.plain(&format!("{} answered too late, after {took}: not counted", hook_name(effect, known.spec)))
         }
         Fact::ModelAnswered { text, calls, ms, .. } => {
             let asks = match calls.as_slice() {
@@ -147,14 +172,15 @@ fn what(line: Line, fact: &Fact, spec: Option<&JobSpec>, look: Look) -> Line {
     }
 }
 
-fn begun(line: Line, command: &Command, look: Look) -> Line {
+fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
     match command {
         Command::Ask { call, head, .. } => {
             let about = head.tool.as_deref().map(|t| format!(" about {t}")).unwrap_or_default();
             line.plain(&format!("asks {call}{about} ({})", head.event.name()))
         }
         Command::CallTool { tool, arguments, grant, .. } => {
-            let yes = if grant.is_some() { ", approved," } else { "" };
+            let yes = if grant.is_some() { " (approved)" } else { "" };
+            let arguments = known.values.get(&*arguments.sha256).copied().unwrap_or(arguments);
             let line = line.plain(&format!("calls {tool}{yes} with "));
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
@@ -229,8 +255,7 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
     put("created", Role::Plain, &created);
     put("updated", Role::Plain, &format!("{} ({})", units::moment(row.updated_ms), units::ago(row.updated_ms, now_ms)));
     put("records", Role::Plain, &units::count(row.records));
-    let words = Tally::of(records).words();
-    for (i, part) in flow::block_in(&words, "", look.width - 12, 4).0.lines().enumerate() {
+    for (i, part) in Tally::of(records).rows(look.width - 12).iter().enumerate() {
         put(if i == 0 { "so far" } else { "" }, Role::Plain, part);
     }
     if let Some(Outcome::Failed { error }) = outcome(records) {

@@ -3,6 +3,8 @@
 //! Invariant: keys may be added, never renamed or removed. Each shape is an object, so that keys can be added.
 //! Times are Unix milliseconds, sizes bytes.
 
+#![allow(clippy::struct_field_names, reason = "the names are the contract's")]
+
 use super::tally::Tally;
 use super::teller::scripted;
 use super::{history, replay};
@@ -11,7 +13,7 @@ use hookwright_core::history::{Head, Record, ReplayError};
 use hookwright_core::job::{Fact, JobError, Outcome};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, JobRow, JobStatus};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `false` is left out.
@@ -423,5 +425,38 @@ impl AuditVerify {
     /// From the jobs.
     pub(crate) fn new(jobs: Vec<AuditJob>) -> Self {
         Self { ok: jobs.iter().all(|job| job.problem.is_none()), jobs }
+    }
+}
+
+/// `audit head`: where histories stand, to be kept elsewhere.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AuditHeads {
+    /// Each job.
+    pub(crate) heads: Vec<AuditHead>,
+    /// The id of the key that signed, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// An ed25519 signature over `hookwright-audit-heads-v1`, a newline and the canonical JSON of `heads`: 128 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
+}
+
+/// Where one job's history stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AuditHead {
+    /// The job's id.
+    pub(crate) job: String,
+    /// How many records it has.
+    pub(crate) records: u64,
+    /// The hash of the last one.
+    pub(crate) hash: String,
+    /// The time of the last one.
+    pub(crate) at_ms: u64,
+}
+
+impl AuditHead {
+    /// Of a job's head.
+    pub(crate) fn new(job: &str, head: &Head) -> Self {
+        Self { job: job.to_owned(), records: head.records, hash: head.hash.clone(), at_ms: head.at_ms }
     }
 }

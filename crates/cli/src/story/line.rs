@@ -98,11 +98,11 @@ impl Line {
     pub(crate) fn end(self, look: Look) -> String {
         let mut out = String::new();
         let mut room = look.width;
-        let last = self.pieces.len();
-        for (i, (role, text)) in self.pieces.iter().enumerate() {
-            // Blanks at the end are no text.
+        // Blanks at the end are no text.
+        let last = self.pieces.iter().rposition(|(_, text)| !text.trim().is_empty()).map_or(0, |i| i + 1);
+        for (i, (role, text)) in self.pieces[..last].iter().enumerate() {
             let text = if i + 1 == last { text.trim_end() } else { text };
-            let rest: usize = self.pieces[i + 1..].iter().map(|(_, t)| columns(t)).sum();
+            let rest: usize = self.pieces[i + 1..last].iter().map(|(_, t)| columns(t)).sum();
             let fits = columns(text) + rest.min(1) <= room;
             let shown = if fits { text.to_owned() } else { fit(&format!("{text}  "), room, look) };
             out.push_str(&look.paint(*role, &shown));

@@ -14,7 +14,7 @@ struct Table {
 }
 
 /// Columns that a cell takes at most, but for the first and the last of a row.
-const CELL: usize = 24;
+const CELL: usize = 16;
 
 impl Table {
     fn new(look: Look, heads: &[&str]) -> Self {

@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn width_and_signs_follow_the_place() {
         let look = |columns, terminal, locale| {
-            Look::of(Color::Never, Surroundings { columns, terminal, locale, ..Surroundings::default() })
+            Look::of(Color::Never, Surroundings { terminal, columns, locale, ..Surroundings::default() })
         };
         assert_eq!(look(Some(100), true, None).width, 100);
         assert_eq!(look(Some(10), true, None).width, Look::NARROWEST);

@@ -5,7 +5,6 @@
 //! Invariant: a writer that fails ends the story, not the job.
 
 use super::look::Look;
-use super::tally::Tally;
 use super::teller::{Approvals, Teller};
 use super::units;
 use hookwright_core::history::Record;
@@ -112,11 +111,6 @@ impl Printer {
     /// Whether the job's output stands in the story, whole and as it is.
     pub(crate) fn shown_output(&self) -> bool {
         self.lock().teller.shown_output()
-    }
-
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.lock().teller.tally().clone()
     }
 
     /// Writes what waits, and ends the story. Waits for the writer.

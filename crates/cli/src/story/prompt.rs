@@ -13,6 +13,7 @@ pub(crate) use question::question;
 use super::look::{Look, Role};
 use super::units;
 use hookwright_core::approval::Approval;
+#[cfg(test)]
 use std::io::{self, BufRead, Write};
 
 /// What a person said.
@@ -105,6 +106,7 @@ impl<'a> Prompt<'a> {
         format!("{}{unseen} [y/n/d(etails)] ", self.look.paint(Role::Strong, "Approve?"))
     }
 
+    #[cfg(test)]
     /// Asks to the end over a reader and a writer. None where the input ends: nothing is decided, the approval waits on.
     pub(crate) fn run(
         approval: &'a Approval,

@@ -71,8 +71,23 @@ impl Tally {
         }
     }
 
-    /// In words: `2 turns, 3 calls, 5 hooks asked (1 denied), 1 approval, 3.2 s, 1,203 + 88 tokens`.
-    pub(crate) fn words(&self) -> String {
+    /// In words, in rows of at most `width` columns: `2 turns, 3 calls, 5 hooks asked (1 denied), 1 approval, 3.2 s, 1,203 + 88 tokens`.
+    pub(crate) fn rows(&self, width: usize) -> Vec<String> {
+        let mut rows: Vec<String> = vec![];
+        for part in self.parts() {
+            match rows.last_mut() {
+                Some(row) if row.len() + 2 + part.len() < width => *row = format!("{row}, {part}"),
+                Some(row) => {
+                    row.push(',');
+                    rows.push(part);
+                }
+                None => rows.push(part),
+            }
+        }
+        rows
+    }
+
+    fn parts(&self) -> Vec<String> {
         let parts: Vec<String> = [
             (self.denied, "denied"),
             (self.modified, "modified"),
@@ -83,22 +98,17 @@ impl Tally {
         .filter(|(n, _)| *n > 0)
         .map(|(n, word)| format!("{} {word}", units::count(*n)))
         .collect();
-        let mut out = format!(
-            "{}, {}, {} asked",
-            units::plural(self.turns, "turn"),
-            units::plural(self.calls, "call"),
-            units::plural(self.hooks_asked, "hook")
-        );
+        let mut asked = format!("{} asked", units::plural(self.hooks_asked, "hook"));
         if !parts.is_empty() {
-            out.push_str(&format!(" ({})", parts.join(", ")));
+            asked = format!("{asked} ({})", parts.join(", "));
         }
+        let mut out = vec![units::plural(self.turns, "turn"), units::plural(self.calls, "call"), asked];
         if self.approvals > 0 {
-            out.push_str(&format!(", {}", units::plural(self.approvals, "approval")));
+            out.push(units::plural(self.approvals, "approval"));
         }
-        out.push_str(&format!(", {}", units::took_whole(self.took_ms)));
-        if self.input_tokens + self.output_tokens > 0 {
-            let (input, output) = (units::count(self.input_tokens), units::count(self.output_tokens));
-            out.push_str(&format!(", {input} + {output} tokens"));
+        out.push(units::took_whole(self.took_ms));
+        if self.input_tokens > 0 || self.output_tokens > 0 {
+            out.push(format!("{} + {} tokens", units::count(self.input_tokens), units::count(self.output_tokens)));
         }
         out
     }

@@ -18,6 +18,7 @@ use hookwright_core::job::{Command, Fact, JobSpec, Outcome};
 use hookwright_core::message::StopReason;
 use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
+use hookwright_core::text;
 use hookwright_runtime::observe::Event;
 use std::collections::{HashMap, HashSet};
 
@@ -127,11 +128,6 @@ impl Teller {
         self.shown_output
     }
 
-    /// What the job came to so far.
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
     /// How many things are remembered.
     #[cfg(test)]
     pub(crate) fn remembered(&self) -> usize {
@@ -233,7 +229,7 @@ impl Teller {
                 });
             }
             Fact::Cancelled { by } => {
-                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by))
+                self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
             Fact::Finished { outcome } => self.finished(outcome),
         }
@@ -241,10 +237,8 @@ impl Teller {
 
     fn header(&mut self) {
         let Some(spec) = &self.spec else { return };
-        let model = match scripted(&spec.agent.model) {
-            true => format!("{} (scripted)", spec.agent.model),
-            false => spec.agent.model.clone(),
-        };
+        let label = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
+        let model = format!("{}{label}", spec.agent.model);
         let mut hooks: Vec<String> = vec![];
         for moment in Moment::ALL {
             let n = spec.hooks.hooks.iter().filter(|h| h.on == moment).count();
@@ -269,7 +263,9 @@ impl Teller {
                 Some(Line::at("hooks", '!').plain(&name).add(Role::Bad, " can't be asked: ").plain(why))
             })
             .collect();
-        unavailable.into_iter().for_each(|line| self.put(line));
+        for line in unavailable {
+            self.put(line);
+        }
     }
 
     fn begun(&mut self, command: &Command) {
@@ -292,7 +288,8 @@ impl Teller {
             Command::OpenApproval { effect, approval } => {
                 self.waiting.insert(effect.clone(), approval.clone());
                 let line = Line::at(place(effect), '?').add(Role::Warn, "waits for a person");
-                self.put(line.plain(": approval ").add(Role::Strong, &approval.id));
+                let expiry = format!(" (expires after {})", text::duration(approval.expires_after_ms));
+                self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
             Command::CloseApproval { .. } | Command::Finish { .. } => {}
         }
@@ -350,10 +347,8 @@ impl Teller {
                 self.put(Line::at("end", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
         }
-        let words = self.tally.words();
-        let rows = flow::block_in(&words, &" ".repeat(INDENT), self.look.width - INDENT, 4).0;
-        for row in rows.lines() {
-            self.put(Line::more().add(Role::Dim, row.trim_start()));
+        for row in self.tally.rows(self.look.width - INDENT) {
+            self.put(Line::more().add(Role::Dim, &row));
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::Style;
 use super::door::{Door, Waits};
 use crate::args::Approve;
+use crate::story::Prompt;
 use crate::story::look::Look;
 use crate::story::prompt::Step;
-use crate::story::Prompt;
 use crate::terminal::note;
 use hookwright_runtime::approvals::{Decided, Say, decide};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
@@ -20,7 +20,13 @@ use tokio::sync::mpsc;
 const LINE_BYTES: u64 = 16 * 1024;
 
 /// Takes approvals as they come, one after the other.
-pub(super) async fn run(mut waits: mpsc::UnboundedReceiver<Waits>, store: Arc<SqliteStore>, door: Arc<Door>, style: Style, look: Look) {
+pub(super) async fn run(
+    mut waits: mpsc::UnboundedReceiver<Waits>,
+    store: Arc<SqliteStore>,
+    door: Arc<Door>,
+    style: Style,
+    look: Look,
+) {
     let mut lines: Option<mpsc::Receiver<String>> = None;
     while let Some(wait) = waits.recv().await {
         let said = match style.approve {
@@ -32,12 +38,7 @@ pub(super) async fn run(mut waits: mpsc::UnboundedReceiver<Waits>, store: Arc<Sq
         let Some((approve, added)) = said else { continue };
         let result = async {
             let row = store.approval(&wait.approval.id).await?;
-            let say = Say {
-                approve,
-                by: style.person.name.clone(),
-                verified: style.person.verified,
-                note: added,
-            };
+            let say = Say { approve, by: style.person.name.clone(), verified: style.person.verified, note: added };
             decide(&*store, &SystemClock, &row, say).await
         }
         .await;
@@ -45,8 +46,12 @@ pub(super) async fn run(mut waits: mpsc::UnboundedReceiver<Waits>, store: Arc<Sq
             Ok(Decided::Counted) => {}
             Ok(Decided::AlreadyDecided(row)) => door.notice(&already(&row)),
             Ok(Decided::Expired) => door.notice(&format!("the approval {} had expired", wait.approval.id)),
-            Ok(Decided::NotAllowed(people)) => door.notice(&not_allowed(&style.person.name, &wait.approval.id, &people)),
-            Ok(Decided::Mismatch) => door.notice(&format!("the approval {} is not what was shown; nothing was decided", wait.approval.id)),
+            Ok(Decided::NotAllowed(people)) => {
+                door.notice(&not_allowed(&style.person.name, &wait.approval.id, &people));
+            }
+            Ok(Decided::Mismatch) => {
+                door.notice(&format!("the approval {} is not what was shown; nothing was decided", wait.approval.id));
+            }
             Err(error) => door.notice(&format!("the decision could not be stored, nothing was decided: {error}")),
         }
     }
@@ -67,7 +72,11 @@ pub(crate) fn already(row: &hookwright_runtime::ports::store::ApprovalRow) -> St
 
 /// Says who may decide instead.
 pub(crate) fn not_allowed(name: &str, id: &str, people: &[String]) -> String {
-    let who = if people.is_empty() { "no one person may: the hooks name different people".to_owned() } else { format!("these may: {}", people.join(", ")) };
+    let who = if people.is_empty() {
+        "no one person may: the hooks name different people".to_owned()
+    } else {
+        format!("these may: {}", people.join(", "))
+    };
     format!("{name} may not decide {id}; {}", hookwright_core::text::escape(&who))
 }
 

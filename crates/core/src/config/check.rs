@@ -2,7 +2,7 @@
 
 use super::TenantConfig;
 use crate::diagnostic::{Code, Diagnostic, Severity, nearest, shown};
-use crate::manifest::{McpDecl, Parsed, Secret};
+use crate::manifest::{McpDecl, Parsed, Problems, Secret};
 
 /// Names every variable that a manifest takes by `from:` and the tenant's `secrets` do not allow (SPEC §2).
 ///
@@ -10,7 +10,7 @@ use crate::manifest::{McpDecl, Parsed, Secret};
 /// the node's secrets it sees. The default tenant of a node without declared tenants allows all, since its plugins are named by flags, which are
 /// explicit trust.
 pub fn check_secrets(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     for plugin in plugins {
         for (i, tool) in plugin.manifest.tools.iter().enumerate() {
             let (section, values) = match &tool.mcp {
@@ -22,23 +22,22 @@ pub fn check_secrets(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnost
                 if tenant.secrets.allows(from) {
                     continue;
                 }
-                let message = format!("`from` names `{from}`, which the tenant `{}` does not allow", tenant.id);
-                let hint = format!(
-                    "if its plugins may see it, add it to `secrets:` of the tenant in hookwright.yaml: secrets: [{from}]"
-                );
                 let path = format!("tools/{i}/{section}/{name}");
-                found.push(
-                    plugin.places.diagnostic(Severity::Error, Code::SecretNotAllowed, &path, message).with_hint(hint),
-                );
+                found.add(plugin, Severity::Error, Code::SecretNotAllowed, &path, || {
+                    let hint = format!(
+                        "if its plugins may see it, add it to `secrets:` of the tenant in hookwright.yaml: secrets: [{from}]"
+                    );
+                    (format!("`from` names `{from}`, which the tenant `{}` does not allow", tenant.id), Some(hint))
+                });
             }
         }
     }
-    found
+    found.finish()
 }
 
 /// Warns of names under `approvers` that are nearly a group's or a member's: as people, nobody would answer to them.
 pub fn check_approvers(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     let known =
         || tenant.groups.iter().flat_map(|(group, people)| std::iter::once(group).chain(people)).map(String::as_str);
     for plugin in plugins {
@@ -48,17 +47,20 @@ pub fn check_approvers(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagno
                     continue;
                 }
                 let Some(near) = nearest(name, known()) else { continue };
-                let message =
-                    format!("`{}` is neither a group of the tenant `{}` nor a member of one", shown(name), tenant.id);
-                let path = format!("hooks/{i}/approvers/{j}");
-                found.push(
-                    plugin
-                        .places
-                        .diagnostic(Severity::Warning, Code::ApproverUnknown, &path, message)
-                        .with_hint(format!("did you mean `{}`?", shown(near))),
+                found.add(
+                    plugin,
+                    Severity::Warning,
+                    Code::ApproverUnknown,
+                    &format!("hooks/{i}/approvers/{j}"),
+                    || {
+                        let name = shown(name);
+                        let message =
+                            format!("`{name}` is neither a group of the tenant `{}` nor a member of one", tenant.id);
+                        (message, Some(format!("did you mean `{}`?", shown(near))))
+                    },
                 );
             }
         }
     }
-    found
+    found.finish()
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it accepts every configuration that [`super::parse`] accepts, and refuses what is wrong in shape.
 
-use super::lower::bounds;
+use super::limits::bounds;
 use crate::Limits;
 use crate::manifest::schema::{VARIABLE_PATTERN, duration, id, texts};
 use crate::text;

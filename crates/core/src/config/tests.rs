@@ -133,7 +133,7 @@ fn the_rules_of_the_file() {
 fn every_limit_can_be_set() {
     let keys = serde_json::to_value(Limits::default()).unwrap();
     let known: Vec<String> = keys.as_object().unwrap().keys().map(|key| key.replace("_ms", "")).collect();
-    assert_eq!(known, lower::LIMIT_KEYS);
+    assert_eq!(known, limits::LIMIT_KEYS);
 }
 
 #[test]

@@ -100,10 +100,13 @@ impl Mismatch {
     }
 }
 
+/// Bytes of each side of a mismatch: a command without its values is shorter, so that a diff shows what differs.
+const BRIEF_BYTES: u64 = 4_096;
+
 fn brief(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).unwrap_or_default();
-    if text.len() > 600 {
-        text = text::elide_middle(&text, 600).replace('\n', " ");
+    if text.len() as u64 > BRIEF_BYTES {
+        text = text::elide_middle(&text, BRIEF_BYTES).replace('\n', " ");
     }
     text
 }

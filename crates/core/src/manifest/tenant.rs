@@ -1,10 +1,10 @@
 //! What only shows when the plugins of a tenant are looked at together, and when their servers run (SPEC §2).
 
-use super::{AgentRuns, Parsed, reserved};
+use super::{AgentRuns, Parsed, Problems, reserved};
 use crate::FunctionName;
 use crate::diagnostic::{Code, Diagnostic, Severity, nearest, shown};
 use crate::name::pattern_fits;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 mod live;
 
@@ -15,7 +15,7 @@ pub use live::{Listed, check_live};
 /// Errors: a plugin, tool or agent id that stands twice; a `call` whose tool no plugin declares; an agent's `tools` or `subagents` entry
 /// that names nothing. Warnings: a `match.agents` pattern that fits no agent.
 pub fn check(plugins: &[&Parsed]) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     unique(plugins, "plugin", |p| vec![(p.manifest.id.as_str(), "id".to_owned())], &mut found);
     let tools_of = |p| ids(p, "tools", |p: &Parsed| p.manifest.tools.iter().map(|t| t.id.as_str()).collect());
     unique(plugins, "tool", tools_of, &mut found);
@@ -26,13 +26,13 @@ pub fn check(plugins: &[&Parsed]) -> Vec<Diagnostic> {
         hooks(plugin, &known, &mut found);
         agents(plugin, &known, &mut found);
     }
-    found
+    found.finish()
 }
 
 /// The ids that a tenant's plugins declare.
 struct Known<'p> {
-    tools: Vec<&'p str>,
-    agents: Vec<&'p str>,
+    tools: BTreeSet<&'p str>,
+    agents: BTreeSet<&'p str>,
 }
 
 impl<'p> Known<'p> {
@@ -53,101 +53,95 @@ fn unique<'p>(
     plugins: &[&'p Parsed],
     kind: &str,
     ids: impl Fn(&'p Parsed) -> Vec<(&'p str, String)>,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Problems<'p>,
 ) {
     let mut first: HashMap<&str, (&Parsed, String)> = HashMap::new();
     for &plugin in plugins {
         for (id, path) in ids(plugin) {
-            if let Some((other, at)) = first.get(id) {
-                let place = other.places.get(at);
-                let message = format!(
-                    "a second {kind} with the id `{id}` in the tenant; the first is in {}:{}",
-                    shown(other.places.file()),
-                    place.line
-                );
-                let hint = format!("{kind} ids are unique within a tenant: rename one, or leave its plugin out");
-                found
-                    .push(plugin.places.diagnostic(Severity::Error, Code::DuplicateId, &path, message).with_hint(hint));
-            } else {
+            let Some((other, at)) = first.get(id) else {
                 first.insert(id, (plugin, path));
-            }
+                continue;
+            };
+            found.add(plugin, Severity::Error, Code::DuplicateId, &path, || {
+                let (file, line) = (shown(other.places.file()), other.places.get(at).line);
+                let hint = format!("{kind} ids are unique within a tenant: rename one, or leave its plugin out");
+                (format!("a second {kind} with the id `{id}` in the tenant; the first is in {file}:{line}"), Some(hint))
+            });
         }
     }
 }
 
-fn hooks(plugin: &Parsed, known: &Known<'_>, found: &mut Vec<Diagnostic>) {
+fn hooks<'p>(plugin: &'p Parsed, known: &Known<'_>, found: &mut Problems<'p>) {
     for (i, hook) in plugin.manifest.hooks.iter().enumerate() {
         let tool = hook.call.tool();
-        if !known.tools.contains(&tool) {
-            let message = format!(
-                "`call` is `{}`: no plugin of the tenant declares a tool `{tool}`",
-                shown(&hook.call.to_string())
-            );
-            let hint = match nearest(tool, known.tools.iter().copied()) {
-                Some(near) => format!("did you mean `{near}.{}`?", shown(hook.call.function())),
-                None => list_of("tools", &known.tools),
-            };
-            let path = format!("hooks/{i}/call");
-            found.push(plugin.places.diagnostic(Severity::Error, Code::UnknownTool, &path, message).with_hint(hint));
+        if !known.tools.contains(tool) {
+            found.add(plugin, Severity::Error, Code::UnknownTool, &format!("hooks/{i}/call"), || {
+                let call = shown(&hook.call.to_string());
+                let hint = match nearest(tool, known.tools.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}.{}`?", shown(hook.call.function())),
+                    None => list_of("tools", known.tools.iter().copied()),
+                };
+                (format!("`call` is `{call}`: no plugin of the tenant declares a tool `{tool}`"), Some(hint))
+            });
         }
         for (j, pattern) in hook.matches.agents.iter().flatten().enumerate() {
-            if known.agents.iter().any(|agent| pattern_fits(pattern, agent)) {
+            if known.agents.contains(pattern.as_str()) || known.agents.iter().any(|agent| pattern_fits(pattern, agent))
+            {
                 continue;
             }
-            let message = format!("the pattern `{}` fits no agent of the tenant", shown(pattern));
-            let hint = match nearest(pattern, known.agents.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => list_of("agents", &known.agents),
-            };
             let path = format!("hooks/{i}/match/agents/{j}");
-            found.push(
-                plugin.places.diagnostic(Severity::Warning, Code::PatternFitsNothing, &path, message).with_hint(hint),
-            );
+            found.add(plugin, Severity::Warning, Code::PatternFitsNothing, &path, || {
+                let message = format!("the pattern `{}` fits no agent of the tenant", shown(pattern));
+                (message, Some(known.nearest_agent(pattern)))
+            });
         }
     }
 }
 
-fn agents(plugin: &Parsed, known: &Known<'_>, found: &mut Vec<Diagnostic>) {
+impl Known<'_> {
+    fn nearest_agent(&self, id: &str) -> String {
+        match nearest(id, self.agents.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => list_of("agents", self.agents.iter().copied()),
+        }
+    }
+}
+
+fn agents<'p>(plugin: &'p Parsed, known: &Known<'_>, found: &mut Problems<'p>) {
     for (i, agent) in plugin.manifest.agents.iter().enumerate() {
         for (j, entry) in agent.tools.iter().flatten().enumerate() {
             // A pattern with a star in the tool's part is compared with what the servers list.
             let tool = entry.split_once('.').map_or(entry.as_str(), |(tool, _)| tool);
-            if tool.contains('*') || known.tools.contains(&tool) || reserved::BUILT_IN.contains(&tool) {
+            if tool.contains('*') || known.tools.contains(tool) || reserved::BUILT_IN.contains(&tool) {
                 continue;
             }
             if matches!(&agent.runs, AgentRuns::Harness(_)) && reserved::HARNESSES.contains(&tool) {
                 continue;
             }
-            let message = format!("no plugin of the tenant declares a tool `{}`", shown(tool));
-            let hint = match nearest(tool, known.tools.iter().copied()) {
-                Some(near) => format!("did you mean `{near}{}`?", shown(&entry[tool.len()..])),
-                None => list_of("tools", &known.tools),
-            };
-            let path = format!("agents/{i}/tools/{j}");
-            found.push(plugin.places.diagnostic(Severity::Error, Code::UnknownTool, &path, message).with_hint(hint));
+            found.add(plugin, Severity::Error, Code::UnknownTool, &format!("agents/{i}/tools/{j}"), || {
+                let hint = match nearest(tool, known.tools.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}{}`?", shown(&entry[tool.len()..])),
+                    None => list_of("tools", known.tools.iter().copied()),
+                };
+                (format!("no plugin of the tenant declares a tool `{}`", shown(tool)), Some(hint))
+            });
         }
-        for (j, id) in agent.subagents.iter().enumerate() {
-            if known.agents.contains(&id.as_str()) {
-                continue;
-            }
-            let message = format!("no plugin of the tenant declares an agent `{id}`");
-            let hint = match nearest(id, known.agents.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => list_of("agents", &known.agents),
-            };
-            let path = format!("agents/{i}/subagents/{j}");
-            found.push(plugin.places.diagnostic(Severity::Error, Code::UnknownAgent, &path, message).with_hint(hint));
+        for (j, id) in agent.subagents.iter().enumerate().filter(|(_, id)| !known.agents.contains(id.as_str())) {
+            found.add(plugin, Severity::Error, Code::UnknownAgent, &format!("agents/{i}/subagents/{j}"), || {
+                (format!("no plugin of the tenant declares an agent `{id}`"), Some(known.nearest_agent(id)))
+            });
         }
     }
 }
 
 /// `the tools are a, b, c, …`.
-fn list_of(what: &str, names: &[&str]) -> String {
-    if names.is_empty() {
-        return format!("the tenant has no {what}");
+fn list_of<'n>(what: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    let mut names = names.into_iter();
+    let some: Vec<String> = names.by_ref().take(8).map(shown).collect();
+    if some.is_empty() {
+        return format!("there are no {what}");
     }
-    let some: Vec<String> = names.iter().take(8).map(|name| shown(name)).collect();
-    let more = if names.len() > some.len() { ", …" } else { "" };
+    let more = if names.next().is_some() { ", …" } else { "" };
     format!("the {what} are {}{more}", some.join(", "))
 }
 

@@ -36,6 +36,7 @@ pub(super) struct Workshop {
     pub(super) spec: JobSpec,
     pub(super) values: Values,
     pub(super) catalogue: Catalogue,
+    pub(super) listed: hook::Listed,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) holds_output: bool,
 }
@@ -74,7 +75,8 @@ impl Workshop {
                 let schema = self.schema_for(head).await?;
                 let hook = &self.spec.hooks.hooks[*hook];
                 let event = event::build(head, body);
-                let asked = hook::ask(&*self.deps.tools, hook, event, schema.as_ref(), &self.spec.limits).await;
+                let asked =
+                    hook::ask(&*self.deps.tools, &self.listed, hook, event, schema.as_ref(), &self.spec.limits).await;
                 if let (hookwright_core::chain::HookOutcome::Modify { value, .. }, Some(new)) =
                     (&asked.outcome, asked.value)
                 {

@@ -119,6 +119,7 @@ impl Runner {
             spec: machine.spec().clone(),
             values: Values::new(deps.store.clone()),
             catalogue: super::catalogue::Catalogue::default(),
+            listed: crate::hook::Listed::default(),
             observer,
             holds_output: machine.holds_output(),
             deps,

@@ -359,7 +359,7 @@ fn dump_env(file: &str) {
     let mut text: String =
         std::env::vars().fold(String::new(), |text, (name, value)| text + &format!("{name}={value}\n"));
     if let Ok(cwd) = std::env::current_dir() {
-        text += &format!("cwd={}\n", cwd.display());
+        text = format!("{text}cwd={}\n", cwd.display());
     }
     let _ = std::fs::write(file, text);
 }

@@ -65,12 +65,12 @@ impl Inner {
         }
         match wire::read(data) {
             Ok(Incoming::Notification { method, .. }) if method == "notifications/tools/list_changed" => {
-                self.changes.bump()
+                self.changes.bump();
             }
             Ok(Incoming::Request { id, method }) => self.control_in_background(wire::reply(id, &method), "a reply"),
             _ => {}
         }
-        unasked.count();
+        unasked.count(data.len());
         unasked.calm_down(&self.tool).await;
     }
 }

@@ -2,13 +2,18 @@
 
 use super::{HttpLink, Inner, MAX_BACKGROUND, headers};
 use crate::config::HostConfig;
+use crate::link::Changes;
 use crate::said::Secrets;
 use reqwest::redirect::{Attempt, Policy};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 const CONNECT: Duration = Duration::from_secs(10);
+/// Below the 5 s after which common servers close an idle connection: a request that meets the close may have arrived or not.
+const IDLE: Duration = Duration::from_secs(4);
 const MAX_REDIRECTS: usize = 5;
 
 impl HttpLink {
@@ -27,6 +32,7 @@ impl HttpLink {
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("hookwright/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
             .redirect(Policy::custom(follow));
         if url.host_str().is_some_and(is_loopback) {
             client = client.no_proxy();
@@ -45,11 +51,11 @@ impl HttpLink {
             params: Mutex::default(),
             slots: Semaphore::new(config.max_in_flight.min(Semaphore::MAX_PERMITS)),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
-            next_id: Default::default(),
-            changes: Default::default(),
-            hears: Default::default(),
-            session_gone: Default::default(),
-            closed: Default::default(),
+            next_id: AtomicU64::default(),
+            changes: Changes::default(),
+            hears: AtomicBool::default(),
+            session_gone: AtomicBool::default(),
+            closed: CancellationToken::new(),
             why: Mutex::default(),
         })))
     }

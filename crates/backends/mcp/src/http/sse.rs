@@ -67,7 +67,7 @@ impl Events {
                     self.event.id = std::str::from_utf8(value)
                         .ok()
                         .filter(|id| id.len() <= 1_024 && !id.contains('\0'))
-                        .map(str::to_owned)
+                        .map(str::to_owned);
                 }
                 b"retry" => self.event.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok()),
                 _ => {}

@@ -9,14 +9,13 @@
 mod state;
 
 use crate::config::HostConfig;
-use crate::link::{Ask, Reply};
+use crate::link::{Ask, Reply, later};
 use crate::wire;
 use serde::Serialize;
 pub(crate) use state::Expected;
 use state::{State, Submitted};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -83,7 +82,7 @@ impl Pipe {
     /// Sends a request and waits for what becomes of it.
     pub(crate) async fn request<P: Serialize>(&self, ask: Ask<'_>, params: &P) -> Reply {
         let since = Instant::now();
-        let deadline = since.checked_add(ask.timeout).unwrap_or_else(|| since + Duration::from_secs(86_400 * 365));
+        let deadline = later(since, ask.timeout);
         let not_sent = |why: String| Reply::NotSent { why };
         let _slot = match timeout_at(deadline, self.slots.acquire()).await {
             Ok(Ok(slot)) => slot,

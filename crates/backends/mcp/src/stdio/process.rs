@@ -77,7 +77,7 @@ impl StdioLink {
 
         let tool: Arc<str> = child.tool.into();
         let secrets = Arc::new(child.secrets.clone());
-        let words = Arc::new(LastWords::default());
+        let words = Arc::new(LastWords::new(Arc::clone(&secrets)));
         let link = Self {
             pipe: Pipe::new(stdin, Arc::clone(config)),
             changes: Arc::default(),
@@ -100,7 +100,7 @@ impl StdioLink {
             group,
             pipe: Arc::clone(&link.pipe),
             reader: tokio::spawn(reader.read(stdout)),
-            stderr: tokio::spawn(drain(stderr, tool, secrets, Arc::clone(&words))),
+            stderr: tokio::spawn(drain(stderr, tool, Arc::clone(&words))),
             words,
             stop: link.stop.clone(),
             grace: config.shutdown_grace,

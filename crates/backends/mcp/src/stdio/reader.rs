@@ -77,7 +77,13 @@ impl Reader {
         let text = line.trim_ascii();
         match text.first() {
             None => {}
-            Some(b'[') => self.batch(text),
+            Some(b'[') if line.len() < LARGE_BYTES => self.batch(text),
+            // It may hold anybody's answer.
+            Some(b'[') => {
+                let why = format!("a batch of {} bytes is over the limit of {LARGE_BYTES} for batches", line.len());
+                self.pipe.lose_all(&why);
+                self.unasked(&why, &line);
+            }
             Some(_) if line.len() < LARGE_BYTES => self.message(text),
             Some(_) => self.large(line).await,
         }
@@ -107,17 +113,17 @@ impl Reader {
             Ok(Incoming::Answer { id: None, .. }) => self.unasked("it answered with an id that was never given", text),
             Ok(Incoming::Request { id, method }) => {
                 self.pipe.control(wire::reply(id, &method));
-                if method != "ping" {
-                    self.unasked("it asks for something that is not offered", text);
+                if method == "ping" {
+                    self.unasked.count(text.len());
                 } else {
-                    self.unasked.count();
+                    self.unasked("it asks for something that is not offered", text);
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
                 if method == "notifications/tools/list_changed" {
                     self.changes.bump();
                 }
-                if self.unasked.count() {
+                if self.unasked.count(text.len()) {
                     let params = shown(params.map_or("", serde_json::value::RawValue::get), 300, &self.secrets);
                     let method = shown(&method, 100, &self.secrets);
                     tracing::debug!(target: "hookwright::tool", tool = %self.tool, "{method} {params}");
@@ -172,7 +178,7 @@ impl Reader {
     }
 
     fn unasked(&mut self, what: &str, text: &[u8]) {
-        if self.unasked.count() {
+        if self.unasked.count(text.len()) {
             let text = shown(&String::from_utf8_lossy(&text[..text.len().min(2_000)]), 300, &self.secrets);
             tracing::warn!(target: "hookwright::tool", tool = %self.tool, "{what}: {text}");
         }

@@ -3,7 +3,7 @@
 use super::{Connection, Running, Tool};
 use crate::handshake::{self, NotOpened, Opening};
 use crate::http::HttpLink;
-use crate::link::Link;
+use crate::link::{Link, later};
 use crate::said::{Secrets, shown};
 use crate::spec::Transport;
 use crate::stdio::{Child, StdioLink};
@@ -149,7 +149,7 @@ impl Tool {
     }
 
     async fn connect(&self, record: &mut Record) -> Result<Connection, NotOpened> {
-        let end = Instant::now() + self.spec.start_timeout;
+        let end = later(Instant::now(), self.spec.start_timeout);
         let first = record.opening.unwrap_or(Opening::Initialize);
         match self.connect_as(first, end).await {
             Ok(connection) => {
@@ -157,7 +157,6 @@ impl Tool {
                     Some(if connection.session.meta.is_some() { Opening::Discover } else { Opening::Initialize });
                 Ok(connection)
             }
-            Err(Failed::Otherwise(not_opened)) => Err(not_opened),
             // A server of the newest revision alone may exit on `initialize`.
             Err(Failed::ExitedOn(not_opened)) if first == Opening::Initialize => {
                 self.set(|phase| phase.starts += 1);
@@ -169,7 +168,7 @@ impl Tool {
                     Err(_) => Err(not_opened),
                 }
             }
-            Err(Failed::ExitedOn(not_opened)) => Err(not_opened),
+            Err(Failed::ExitedOn(not_opened) | Failed::Otherwise(not_opened)) => Err(not_opened),
         }
     }
 
@@ -193,7 +192,13 @@ impl Tool {
         // Requests get more time than there is: the limit's own words tell more than theirs.
         let opened = timeout(
             limit,
-            handshake::open(&link, first, &self.config, limit + Duration::from_secs(60), &self.spec.secrets),
+            handshake::open(
+                &link,
+                first,
+                &self.config,
+                limit.saturating_add(Duration::from_mins(1)),
+                &self.spec.secrets,
+            ),
         )
         .await;
         let failed = match opened {

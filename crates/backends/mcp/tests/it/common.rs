@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes on a busy machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_mins(1);
 
 pub fn stdio(id: &str, command: Vec<String>) -> ToolSpec {
     // The PATH of the build: tests read no environment.

@@ -74,7 +74,7 @@ async fn a_doubled_key_is_told_and_an_ordinary_result_is_not_lost() {
     host.ready("a").await.unwrap();
     match call(&host, "a.f", json!({}), LONG).await {
         CallOutcome::Answered { result, duplicate_key: true } => {
-            assert_eq!(result, json!({"content": [], "decision": "allow"}))
+            assert_eq!(result, json!({"content": [], "decision": "allow"}));
         }
         other => panic!("{other:?}"),
     }

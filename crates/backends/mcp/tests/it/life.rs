@@ -15,7 +15,7 @@ async fn servers_start_in_parallel_and_start_returns_at_once() {
     let slow = |id: &str| scripted(id, &json!({"start": [{"sleep_ms": 1_500}], "tools": []}));
     let started = Instant::now();
     let host = host((0..8).map(|i| slow(&format!("t{i}"))).collect());
-    assert!(started.elapsed() < Duration::from_millis(1_000));
+    assert!(started.elapsed() < Duration::from_secs(1));
     assert!(
         matches!(call(&host, "t0.x", json!({}), LONG).await, CallOutcome::NotSent { why } if why.contains("being started"))
     );
@@ -276,4 +276,30 @@ async fn stderr_goes_to_the_log_under_the_tools_name_escaped_and_without_secrets
     assert!(log.contains("hookwright::tool") && log.contains("hello \\u{1b}[31mred token [MY_TOKEN] tool=a"), "{log}");
     assert!(!log.contains("s3cret") && !why.contains("s3cret") && why.contains("[MY_TOKEN]"), "{why}");
     assert!(log.len() < 40_000 && why.len() < 6_000, "{} {}", log.len(), why.len());
+}
+
+/// Plays two parts: by itself it is the test; as the process that it starts, the host that is killed.
+#[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods, reason = "tells the second part from the first")]
+async fn the_servers_of_a_host_that_is_killed_by_force_see_their_stdin_end() {
+    const PART: &str = "HOOKWRIGHT_TEST_KILLED_HOST";
+    const NAME: &str = "life::the_servers_of_a_host_that_is_killed_by_force_see_their_stdin_end";
+    if let Some(folder) = std::env::var_os(PART) {
+        let pid = |name: &str| std::path::Path::new(&folder).join(name).display().to_string();
+        let specs = ["a", "b"].map(|id| scripted(id, &json!({"start": [{"write_pid": pid(id)}], "tools": []})));
+        let _host = host(specs.to_vec());
+        return std::future::pending().await;
+    }
+    let files = Files::new();
+    let exe = std::env::current_exe().unwrap();
+    let mut second = std::process::Command::new(exe)
+        .args(["--exact", NAME, "--nocapture"])
+        .env(PART, files.path(""))
+        .spawn()
+        .unwrap();
+    let pids = [files.pid("a").await, files.pid("b").await];
+    assert!(pids.iter().all(|pid| lives(*pid)));
+    second.kill().unwrap();
+    second.wait().unwrap();
+    until("the servers have left", || !pids.iter().any(|pid| lives(*pid))).await;
 }

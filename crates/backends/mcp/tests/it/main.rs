@@ -1,6 +1,14 @@
 //! The host against scripted, hostile and real servers.
 
-#![allow(clippy::panic, missing_docs, unreachable_pub, clippy::wildcard_imports, reason = "tests")]
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    missing_docs,
+    unreachable_pub,
+    clippy::wildcard_imports,
+    reason = "tests"
+)]
 
 mod common;
 mod hostile;

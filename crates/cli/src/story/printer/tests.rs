@@ -7,7 +7,10 @@ use std::sync::Condvar;
 
 /// A writer that can be stopped.
 #[derive(Clone, Default)]
-struct Screen(Arc<(Mutex<(Vec<u8>, bool)>, Condvar)>);
+struct Screen(Arc<Stoppable>);
+
+/// What was written and whether it is stopped; and what is told of a change.
+type Stoppable = (Mutex<(Vec<u8>, bool)>, Condvar);
 
 impl Screen {
     fn stop(&self, stopped: bool) {

@@ -39,7 +39,7 @@ impl Pages {
         let names = [
             ("job", approval.parent_jobs.iter().chain([&approval.job]).cloned().collect::<Vec<_>>().join(" > ")),
             ("agent", format!("{}, tenant {}", approval.agent, approval.tenant)),
-            ("function", approval.tool.clone().unwrap_or_default()),
+            ("calls", approval.tool.clone().unwrap_or_default()),
             ("decides", lists.join(", and also ")),
         ];
         for (label, text) in names.iter().filter(|(_, text)| !text.is_empty()) {
@@ -61,7 +61,7 @@ impl Pages {
         if approval.original.same(&approval.value) && approval.changes.is_empty() {
             heading(&mut sheet, "changed", &format!("no hook changed the {key}"));
         } else {
-            heading(&mut sheet, "before", &format!("the {key} as it came:"));
+            heading(&mut sheet, "before", &format!("the {key} before any hook:"));
             sheet.block(&value_text(approval.event, &approval.original), usize::MAX);
         }
         for change in &approval.changes {

@@ -106,15 +106,15 @@ pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: 
     };
     let expiry = format!("  expires {} ({})", units::ahead(expires_ms, now_ms), units::moment(expires_ms));
     sheet.put(Line::at("?", '?').add(Role::Warn, title));
-    sheet.labelled("approval", &approval.id);
+    sheet.labelled("id", &approval.id);
     sheet.put(Line::more().add(Role::Dim, expiry.trim_start()));
     if let Some(tool) = &approval.tool {
-        sheet.labelled("function", tool);
+        sheet.labelled("calls", tool);
     }
     let jobs: Vec<&str> = approval.parent_jobs.iter().chain([&approval.job]).map(String::as_str).collect();
     let mut job = jobs.join(" > ");
     if let Some(call) = &approval.call {
-        job.push_str(&format!(", call {call}"));
+        job = format!("{job}, call {call}");
     }
     sheet.labelled("job", &job);
     sheet.labelled("agent", &format!("{}, tenant {}", approval.agent, approval.tenant));
@@ -131,8 +131,9 @@ pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: 
         let lists: Vec<String> = approval.approvers.iter().map(|people| people.join(" or ")).collect();
         sheet.labelled("decides", &lists.join(", and also "));
     }
-    let elsewhere = format!("hookwright approvals approve {0}   (or: deny {0})", approval.id);
-    sheet.put(Line::at("or", ' ').add(Role::Dim, &elsewhere));
+    for (label, verb) in [("or", "approve"), ("", "deny")] {
+        sheet.put(Line::at(label, ' ').add(Role::Dim, &format!("hookwright approvals {verb} {}", approval.id)));
+    }
     Question { text: sheet.text, left_out: sheet.left_out }
 }
 

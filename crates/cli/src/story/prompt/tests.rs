@@ -35,6 +35,7 @@ fn run(approval: &Approval, input: &[u8]) -> (Option<Said>, String) {
     (said, String::from_utf8(out).unwrap())
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "compared with what `run` gives")]
 fn said(approve: bool, note: Option<&str>) -> Option<Said> {
     Some(Said { approve, note: note.map(str::to_owned) })
 }

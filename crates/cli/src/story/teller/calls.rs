@@ -69,7 +69,7 @@ impl Teller {
         let (mark, role, word) = if is_error { ('!', Role::Bad, "error") } else { (' ', Role::Plain, "result") };
         let mut size = units::bytes(result.bytes);
         if let Some(structured) = structured {
-            size.push_str(&format!(" and {} structured", units::bytes(structured.bytes)));
+            size = format!("{size} and {} structured", units::bytes(structured.bytes));
         }
         self.put(Line::at(id, mark).add(role, word).add(Role::Dim, &format!("  {took}  {size}")));
         let bar = if is_error { Role::Bad } else { Role::Dim };

@@ -1,7 +1,8 @@
 //! What hooks and people said.
 
+use super::super::line::{Line, columns};
 use super::super::look::Role;
-use super::super::{diff, line::Line, prompt, units};
+use super::super::{diff, prompt, units};
 use super::{Approvals, Asked, Teller, chain, place};
 use hookwright_core::approval::Approval;
 use hookwright_core::chain::{Chain, HookOutcome, Step};
@@ -14,6 +15,9 @@ use hookwright_core::verdict::{Denial, Verdict};
 
 /// Lines of a change in the live story.
 const CHANGE_ROWS: usize = 8;
+
+/// Rows of a reason that does not fit beside its answer.
+const REASON_ROWS: usize = 4;
 
 /// Columns at which a hook's decision and its time stand.
 const DECISION: usize = 32;
@@ -44,10 +48,17 @@ impl Teller {
         };
         let line = Line::at(place(effect), mark).plain(&name).pad(DECISION).add(role, word);
         let line = line.pad(TIME).add(Role::Dim, &units::took(ms));
-        self.put(match reason {
-            Some(reason) => line.pad(REASON).plain(&reason),
-            None => line,
-        });
+        match reason {
+            // What the model reads of a deny holds its reason.
+            Some(reason) if word == "deny" || columns(&reason) + REASON <= self.look.width => {
+                self.put(line.pad(REASON).plain(&reason));
+            }
+            Some(reason) => {
+                self.put(line);
+                self.block(&reason, REASON_ROWS, Role::Dim);
+            }
+            None => self.put(line),
+        }
         if let HookOutcome::TimedOut | HookOutcome::Failed { .. } = outcome {
             self.failure(outcome, hook.as_ref());
         }

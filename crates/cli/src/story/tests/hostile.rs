@@ -18,7 +18,7 @@ pub(crate) const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{7f}\r\u{2
 /// Nothing of the hostile text reaches the writer as it is, and each of its lines stands behind a bar or within a line of ours.
 pub(crate) fn assert_tame(out: &str) {
     if let Some(c) = out.chars().find(|c| is_hidden(*c) && *c != '\n') {
-        panic!("{:?} in {out:?}", c);
+        panic!("{c:?} in {out:?}");
     }
     for line in out.lines() {
         assert!(!line.starts_with("t1.c0   policy.check"), "a faked line: {line}");

@@ -4,7 +4,8 @@ use super::stories::rich;
 use super::tale::{Tale, hook, spec};
 use super::views::{approval_row, row};
 use crate::story::json::{
-    ApprovalJson, ApprovalList, AuditJob, AuditVerify, Decided, JobDetails, JobList, Replay, RunResult,
+    ApprovalJson, ApprovalList, AuditHead, AuditHeads, AuditJob, AuditVerify, Decided, JobDetails, JobList, Replay,
+    RunResult,
 };
 use hookwright_core::event::Moment;
 use hookwright_core::history::{Head, ReplayError};
@@ -101,6 +102,11 @@ fn replay_and_audit() {
     assert_eq!(
         serde_json::to_value(Replay::new("j", Ok(&head))).unwrap(),
         json!({"job": "j", "ok": true, "records": 3, "head": "ab"})
+    );
+    let heads = AuditHeads { heads: vec![AuditHead::new("j", &head)], key: None, signature: None };
+    assert_eq!(
+        serde_json::to_value(heads).unwrap(),
+        json!({"heads": [{"job": "j", "records": 3, "hash": "ab", "at_ms": 1}]})
     );
     let mismatch = Mismatch::Outcome { history: "{}".into(), logic: "to go on".into() };
     let error = ReplayError::Mismatch { seq: 9, mismatch };

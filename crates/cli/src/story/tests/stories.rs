@@ -34,7 +34,7 @@ pub(crate) fn rich() -> Tale {
     tale.returned("t1.c0", json!("To /srv/git/app\n   3f2a1bc..9d8e7fa  main -> main\nline 3\nline 4\nline 5\nline 6"));
     tale.turn("", &[("git.log", json!({"n": 3}))]);
     tale.allow("t2.c0.pre.h0").allow("t2.c0.pre.h1");
-    tale.returned("t2.c0", json!("y".repeat(10_000_000)));
+    tale.returned("t2.c0", json!("y".repeat(200_000)));
     tale.turn("Version 1.2 is released.", &[]);
     tale.modify("end.h2", json!("Version 1.2 is released.\n\nSigned: 0a1b2c3d"));
     tale

@@ -2,7 +2,7 @@
 
 use super::{could_fit, full_names, list_of};
 use crate::diagnostic::{Code, Diagnostic, Severity, nearest, shown};
-use crate::manifest::{Parsed, reserved};
+use crate::manifest::{Parsed, Problems, reserved};
 use crate::name::pattern_fits;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub type Listed = BTreeMap<String, Result<Vec<String>, String>>;
 ///
 /// Names of harnesses' own tools are not known beforehand: a pattern that may fit one is not warned of.
 pub fn check_live(plugins: &[&Parsed], listed: &Listed) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     let names = full_names(plugins, listed);
     let known = Live { names: &names, plugins, listed };
     for plugin in plugins {
@@ -25,7 +25,7 @@ pub fn check_live(plugins: &[&Parsed], listed: &Listed) -> Vec<Diagnostic> {
         hooks(plugin, &known, &mut found);
         agents(plugin, &known, &mut found);
     }
-    found
+    found.finish()
 }
 
 struct Live<'l> {
@@ -54,87 +54,79 @@ impl Live<'_> {
     }
 }
 
-fn tools(plugin: &Parsed, listed: &Listed, found: &mut Vec<Diagnostic>) {
+/// `did you mean …?`, of bare names.
+fn near_function(name: &str, functions: &[String]) -> Option<String> {
+    nearest(name, functions.iter().map(String::as_str)).map(|near| format!("did you mean `{}`?", shown(near)))
+}
+
+fn tools<'p>(plugin: &'p Parsed, listed: &Listed, found: &mut Problems<'p>) {
     for (i, tool) in plugin.manifest.tools.iter().enumerate() {
-        let at = |severity, code, path: &str, message: String| plugin.places.diagnostic(severity, code, path, message);
         let functions = match listed.get(&tool.id) {
             None => continue,
             Some(Err(why)) => {
-                let why = crate::text::reason(Some(why), 500);
-                let message = format!("the functions of the tool `{}` can't be listed: {why}", tool.id);
-                found.push(
-                    at(Severity::Error, Code::ToolFailed, &format!("tools/{i}/mcp"), message)
-                        .with_hint("until it can, its hooks fail for every event that they match"),
-                );
+                found.add(plugin, Severity::Error, Code::ToolFailed, &format!("tools/{i}/mcp"), || {
+                    let why = crate::text::reason(Some(why), 500);
+                    let hint = "until it can, its hooks fail for every event that they match";
+                    (format!("the functions of the tool `{}` can't be listed: {why}", tool.id), Some(hint.to_owned()))
+                });
                 continue;
             }
             Some(Ok(functions)) => functions,
         };
         for (j, name) in tool.idempotent.iter().enumerate().filter(|(_, name)| !functions.contains(name)) {
-            let message = format!("`idempotent` names `{}`, which the tool `{}` does not list", shown(name), tool.id);
-            let own = name.strip_prefix(&format!("{}.", tool.id)).filter(|bare| functions.iter().any(|f| f == bare));
-            let mut d = at(Severity::Warning, Code::UnknownFunction, &format!("tools/{i}/idempotent/{j}"), message);
-            d.hint = match own {
-                Some(bare) => Some(format!("write the bare name, `{}`", shown(bare))),
-                None => nearest(name, functions.iter().map(String::as_str))
-                    .map(|near| format!("did you mean `{}`?", shown(near))),
-            };
-            found.push(d);
+            let path = format!("tools/{i}/idempotent/{j}");
+            found.add(plugin, Severity::Warning, Code::UnknownFunction, &path, || {
+                let bare =
+                    name.strip_prefix(&format!("{}.", tool.id)).filter(|bare| functions.iter().any(|f| f == bare));
+                let hint = match bare {
+                    Some(bare) => Some(format!("write the bare name, `{}`", shown(bare))),
+                    None => near_function(name, functions),
+                };
+                (format!("`idempotent` names `{}`, which the tool `{}` does not list", shown(name), tool.id), hint)
+            });
         }
-        // Bounded: a server may list any number of odd names.
         let odd = functions.iter().filter(|f| f.starts_with('_') && !reserved::LIFECYCLE.contains(&f.as_str()));
-        for name in odd.take(20) {
-            let message = format!(
-                "the tool `{}` lists `{}`, which is no lifecycle hook: it stays hidden and is never called",
-                tool.id,
-                shown(name)
-            );
-            let mut d = at(Severity::Info, Code::UnknownLifecycle, &format!("tools/{i}/id"), message);
-            d.hint = nearest(name, reserved::LIFECYCLE).map(|near| format!("did you mean `{near}`?"));
-            found.push(d);
+        for name in odd {
+            found.add(plugin, Severity::Info, Code::UnknownLifecycle, &format!("tools/{i}/id"), || {
+                let (id, name_shown) = (&tool.id, shown(name));
+                let hint = nearest(name, reserved::LIFECYCLE).map(|near| format!("did you mean `{near}`?"));
+                let message =
+                    format!("the tool `{id}` lists `{name_shown}`, which is no lifecycle hook: it stays hidden and is never called");
+                (message, hint)
+            });
         }
     }
 }
 
-fn hooks(plugin: &Parsed, live: &Live<'_>, found: &mut Vec<Diagnostic>) {
+fn hooks<'p>(plugin: &'p Parsed, live: &Live<'_>, found: &mut Problems<'p>) {
     for (i, hook) in plugin.manifest.hooks.iter().enumerate() {
         let (tool, function) = (hook.call.tool(), hook.call.function());
         if let Some(Ok(functions)) = live.listed.get(tool)
             && !functions.iter().any(|f| f == function)
         {
-            let message = format!(
-                "`call` is `{}`: the tool `{}` lists no function `{}`",
-                shown(&hook.call.to_string()),
-                shown(tool),
-                shown(function)
-            );
-            let hint = match nearest(function, functions.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `{}.{}`?", shown(tool), shown(near)),
-                None => list_of("functions", &functions.iter().map(String::as_str).collect::<Vec<_>>()),
-            };
-            let path = format!("hooks/{i}/call");
-            found
-                .push(plugin.places.diagnostic(Severity::Error, Code::UnknownFunction, &path, message).with_hint(hint));
+            found.add(plugin, Severity::Error, Code::UnknownFunction, &format!("hooks/{i}/call"), || {
+                let hint = match nearest(function, functions.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{tool}.{}`?", shown(near)),
+                    None => list_of("functions", functions.iter().map(String::as_str)),
+                };
+                let call = shown(&hook.call.to_string());
+                (format!("`call` is `{call}`: the tool `{tool}` lists no function `{}`", shown(function)), Some(hint))
+            });
         }
         for (j, pattern) in hook.matches.tools.iter().flatten().enumerate() {
             // One that can fit nothing at all was warned of when the file was read.
             if !pattern.contains(['.', '*']) || live.fits(pattern) {
                 continue;
             }
-            let message = format!("the pattern `{}` fits no known function", shown(pattern));
-            let mut d = plugin.places.diagnostic(
-                Severity::Warning,
-                Code::PatternFitsNothing,
-                &format!("hooks/{i}/match/tools/{j}"),
-                message,
-            );
-            d.hint = live.hint(pattern);
-            found.push(d);
+            let path = format!("hooks/{i}/match/tools/{j}");
+            found.add(plugin, Severity::Warning, Code::PatternFitsNothing, &path, || {
+                (format!("the pattern `{}` fits no known function", shown(pattern)), live.hint(pattern))
+            });
         }
     }
 }
 
-fn agents(plugin: &Parsed, live: &Live<'_>, found: &mut Vec<Diagnostic>) {
+fn agents<'p>(plugin: &'p Parsed, live: &Live<'_>, found: &mut Problems<'p>) {
     for (i, agent) in plugin.manifest.agents.iter().enumerate() {
         for (j, entry) in agent.tools.iter().flatten().enumerate() {
             // A bare tool id stands for all of its functions, be they none.
@@ -144,11 +136,9 @@ fn agents(plugin: &Parsed, live: &Live<'_>, found: &mut Vec<Diagnostic>) {
             if is_id || unknown_tool || live.fits(entry) {
                 continue;
             }
-            let message = format!("`{}` fits no known function", shown(entry));
-            let path = format!("agents/{i}/tools/{j}");
-            let mut d = plugin.places.diagnostic(Severity::Warning, Code::PatternFitsNothing, &path, message);
-            d.hint = live.hint(entry);
-            found.push(d);
+            found.add(plugin, Severity::Warning, Code::PatternFitsNothing, &format!("agents/{i}/tools/{j}"), || {
+                (format!("`{}` fits no known function", shown(entry)), live.hint(entry))
+            });
         }
     }
 }

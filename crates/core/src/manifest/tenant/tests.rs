@@ -61,7 +61,7 @@ fn a_hooks_tool_may_be_another_plugins_but_must_exist() {
             "b:3:26 error unknown-tool | the tools are policy",
         ]
     );
-    assert_eq!(check(&[&plugin("b", hooks)])[0].hint.as_deref(), Some("the tenant has no tools"));
+    assert_eq!(check(&[&plugin("b", hooks)])[0].hint.as_deref(), Some("there are no tools"));
 }
 
 #[test]
@@ -81,7 +81,7 @@ agents:
             "c:5:13 error unknown-tool | did you mean `github`?",
             "c:5:20 error unknown-tool | did you mean `github.merge`?",
             "c:5:33 error unknown-tool | did you mean `github.*`?",
-            "c:5:67 error unknown-tool | the tools are policy, github",
+            "c:5:67 error unknown-tool | the tools are github, policy",
             "c:6:17 error unknown-agent | did you mean `reviewer`?",
         ]
     );
@@ -120,7 +120,7 @@ fn call_names_a_function_that_the_tool_really_lists() {
     let bad = live(&[("policy", Ok(&["chekc", "other"])), ("github", Ok(&["merge", "get"]))]);
     assert_eq!(said(&check_live(&[&a, &b], &bad))[0], "a:4:32 error unknown-function | did you mean `policy.chekc`?");
     let none = live(&[("policy", Ok(&[])), ("github", Ok(&["merge", "get"]))]);
-    assert_eq!(said(&check_live(&[&a, &b], &none))[0], "a:4:32 error unknown-function | the tenant has no functions");
+    assert_eq!(said(&check_live(&[&a, &b], &none))[0], "a:4:32 error unknown-function | there are no functions");
 }
 
 #[test]
@@ -232,4 +232,15 @@ proptest::proptest! {
         let could = could_fit(&pattern, &format!("{tool}."));
         proptest::prop_assert!(!fits || could);
     }
+}
+
+#[test]
+fn problems_across_plugins_are_bounded_for_each_file() {
+    let text = format!("hooks:\n{}", "  - { on: job_end, call: nothing.check }\n".repeat(10_000));
+    let start = std::time::Instant::now();
+    let found = check(&[&plugin("a", &text), &plugin("b", POLICY)]);
+    assert_eq!(found.len(), 101);
+    assert_eq!((found[100].code, found[100].severity), (Code::MoreProblems, Severity::Error));
+    assert!(found[100].message.starts_with("9900 "), "{}", found[100].message);
+    assert!(start.elapsed() < std::time::Duration::from_secs(30));
 }

@@ -1,10 +1,11 @@
 use super::*;
 use crate::link::Ask;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 fn config() -> HostConfig {
-    HostConfig { stall_limit: Duration::from_secs(3600), ..HostConfig::default() }
+    HostConfig { stall_limit: Duration::from_hours(1), ..HostConfig::default() }
 }
 
 /// A way to a child that we play.
@@ -43,7 +44,7 @@ async fn settled(way: &Pipe, in_flight: usize) {
     panic!("{:?} requests are in flight, not {in_flight}", way.gauges());
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test]
