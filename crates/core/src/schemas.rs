@@ -47,7 +47,9 @@ fn string(description: &str) -> Value {
 /// What may stand under a moment's key.
 fn value_of(moment: Moment) -> Value {
     match moment {
-        Moment::JobStart => json!({"description": "The job's input: text, or any JSON where the agent declares an input_schema."}),
+        Moment::JobStart => {
+            json!({"description": "The job's input: text, or any JSON where the agent declares an input_schema."})
+        }
         Moment::PreToolCall => json!({"type": "object", "description": "The arguments of the call."}),
         Moment::PostToolCall => json!({
             "description": "The whole result: text where it is one text block, else the list of MCP content blocks.",
@@ -59,7 +61,9 @@ fn value_of(moment: Moment) -> Value {
                 },
             ],
         }),
-        Moment::JobEnd => json!({"description": "The final output: text, or any JSON where the agent declares an output_schema."}),
+        Moment::JobEnd => {
+            json!({"description": "The final output: text, or any JSON where the agent declares an output_schema."})
+        }
     }
 }
 
@@ -93,7 +97,10 @@ fn event(moment: Moment) -> Value {
     add(moment.key(), value_of(moment));
     required.push(moment.key());
     if moment == Moment::PostToolCall {
-        add("structured", json!({"description": "The result's structuredContent, where it has one and no hook changed the result."}));
+        add(
+            "structured",
+            json!({"description": "The result's structuredContent, where it has one and no hook changed the result."}),
+        );
         add("error", json!({"type": "boolean", "description": "Whether the call failed."}));
         required.push("error");
     }
@@ -111,7 +118,8 @@ fn event(moment: Moment) -> Value {
 /// What a hook answers (SPEC §4). Which key a `modify` needs depends on the event; this schema takes any of the four.
 fn answer() -> Value {
     let keys = Moment::ALL.map(|moment| json!({"required": [moment.key()]}));
-    let values: Map<String, Value> = Moment::ALL.map(|moment| (moment.key().to_owned(), value_of(moment))).into_iter().collect();
+    let values: Map<String, Value> =
+        Moment::ALL.map(|moment| (moment.key().to_owned(), value_of(moment))).into_iter().collect();
     json!({
         "$schema": DIALECT,
         "$id": format!("{BASE}answer.schema.json"),

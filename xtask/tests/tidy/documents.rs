@@ -72,7 +72,8 @@ fn every_guide_stands_in_the_index_of_the_documentation() {
 
 /// Runs docs/verify_history.py; whether it found the history intact, and what it said.
 fn verify(file: &Path, kept: &str) -> (bool, String) {
-    let output = Command::new("python3").arg(root().join("docs/verify_history.py")).arg(file).arg(kept).output().unwrap();
+    let output =
+        Command::new("python3").arg(root().join("docs/verify_history.py")).arg(file).arg(kept).output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
