@@ -16,12 +16,15 @@ use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
 use hookwright_core::message::Message;
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{FunctionName, text};
+use hookwright_core::{FunctionName, json, text};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+/// Levels of what a provider wants back with a turn.
+const STATE_DEPTH: usize = 120;
 
 /// What came of an effect.
 #[derive(Debug)]
@@ -311,7 +314,8 @@ impl Workshop {
             calls,
             stop: turn.stop,
             usage: turn.usage,
-            provider_state: turn.provider_state.map(&mut keep),
+            // What is nested deeper could be stored and never read again; no provider sends such a thing.
+            provider_state: turn.provider_state.filter(|s| !json::is_deep(s, STATE_DEPTH)).map(&mut keep),
             output,
             output_fault,
             ms,
