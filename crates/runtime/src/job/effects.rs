@@ -46,18 +46,27 @@ pub(super) struct Workshop {
 
 impl Workshop {
     /// Does the effect. `conversation` is given for model turns; `late` takes what comes after a hook's timeout.
+    /// `again` says that it was begun before, by a process that has ended.
     pub(super) async fn execute(
         &self,
         command: Command,
         conversation: Vec<Message>,
         expires_ms: u64,
+        again: bool,
         late: mpsc::UnboundedSender<Done>,
     ) -> Done {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::Before, &command);
         }
         let mut blobs = vec![];
-        let fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        let mut fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
+            && let ToolOutcome::NotMade { why } = outcome
+            && again
+        {
+            // This time it was not made. Whether it was before the process ended, nobody knows (SPEC §8).
+            *outcome = ToolOutcome::Unknown { why: format!("it was begun before a restart, and then {why}") };
+        }
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::After, &command);
         }

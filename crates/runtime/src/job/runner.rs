@@ -11,7 +11,7 @@ use hookwright_core::approval::{self, Approval};
 use hookwright_core::history::{Head, ReplayError, replay};
 use hookwright_core::job::{Command, Fact, Machine, Mismatch, Outcome, Settlement, ToolOutcome, settle};
 use hookwright_core::text;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -22,6 +22,8 @@ pub(super) struct Runner {
     workshop: Arc<Workshop>,
     /// Begun and durable after the next commit; then carried out.
     next: Vec<Command>,
+    /// Effects that an earlier process had begun.
+    again: HashSet<String>,
     /// When each waiting approval was opened, by effect.
     opened: HashMap<String, u64>,
     under_way: JoinSet<()>,
@@ -122,7 +124,10 @@ impl Runner {
                 continue;
             }
             match settle(&command) {
-                Settlement::Again | Settlement::Wait => self.next.push(command),
+                Settlement::Again | Settlement::Wait => {
+                    self.again.extend(command.effect().map(str::to_owned));
+                    self.next.push(command);
+                }
                 Settlement::Unknown => {
                     let effect = command.effect().unwrap_or_default().to_owned();
                     let why = "the process ended while it was under way".to_owned();
@@ -152,6 +157,7 @@ impl Runner {
             journal,
             workshop: Arc::new(workshop),
             next: vec![],
+            again: HashSet::new(),
             opened: HashMap::new(),
             under_way: JoinSet::new(),
             handles: HashMap::new(),
@@ -245,8 +251,9 @@ impl Runner {
             self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
         }
         let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
+        let again = self.again.remove(&effect);
         let handle = self.under_way.spawn(async move {
-            let done = workshop.execute(command, conversation, expires_ms, sender.clone()).await;
+            let done = workshop.execute(command, conversation, expires_ms, again, sender.clone()).await;
             let _ = sender.send(done);
         });
         self.handles.insert(effect, handle);

@@ -126,13 +126,13 @@ impl Store for MemoryStore {
     }
 }
 
-/// `policy.check` gives the first value as its answer, every other function the second as its result.
+/// `policy.check` gives the first value as its answer, every other function the second as its result; `null`: it is down.
 struct Scripted(Value, Value);
 
 #[async_trait::async_trait]
 impl Tools for Scripted {
-    async fn ready(&self, _: &str) -> Result<(), ToolDown> {
-        Ok(())
+    async fn ready(&self, tool: &str) -> Result<(), ToolDown> {
+        if tool != "policy" && self.1.is_null() { Err(ToolDown { why: "its server is down".into() }) } else { Ok(()) }
     }
     async fn functions(&self, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
         let name = if tool == "policy" { "check" } else { "push" };
@@ -325,7 +325,10 @@ async fn another_jobs_history_is_not_run_on() {
 async fn a_value_of_any_depth_leaves_the_history_readable() {
     let deep: Value = serde_json::from_str(&format!("{}{}", "[".repeat(126), "]".repeat(126))).unwrap();
     let world = world(answer("allow"), json!({"content": [], "structuredContent": {"deep": deep}}));
-    assert!(matches!(world.run(new_job(Moment::PostToolCall)).await.unwrap(), End::Finished(Outcome::Completed { .. })));
+    assert!(matches!(
+        world.run(new_job(Moment::PostToolCall)).await.unwrap(),
+        End::Finished(Outcome::Completed { .. })
+    ));
     let records = world.store.with(|m| m.records.clone());
     replay(&records).unwrap();
     let mut values = crate::audit::LargeValues::default();
@@ -350,4 +353,22 @@ async fn an_approval_whose_row_shows_something_else_gets_no_yes() {
     assert_eq!(decided, Ok(crate::approvals::Decided::Mismatch));
     world.decide(true).await;
     assert!(matches!(world.resume().await.unwrap(), End::Finished(Outcome::Completed { .. })));
+}
+
+#[tokio::test]
+async fn a_call_that_was_begun_and_cannot_be_repeated_may_have_been_made() {
+    let mut world = world(answer("allow"), json!({"content": []}));
+    let traits = ToolTraits { idempotent: vec!["push".into()], trust_annotations: false };
+    world.deps.traits = HashMap::from([("git".to_owned(), traits)]);
+    assert!(matches!(world.run(new_job(Moment::JobStart)).await.unwrap(), End::Finished(_)));
+    // The process died while the call was under way, and its server does not come up again.
+    let begun = |r: &String| r.contains(r#""kind":"begun""#) && r.contains(r#""do":"call_tool""#);
+    world.store.with(|m| {
+        let at = m.records.iter().position(begun).unwrap();
+        m.records.truncate(at + 1);
+    });
+    world.deps.tools = Arc::new(Scripted(answer("allow"), Value::Null));
+    assert!(matches!(world.resume().await.unwrap(), End::Finished(Outcome::Completed { .. })));
+    let told = world.store.with(|m| m.records.iter().find(|r| r.contains(r#""tool_returned""#)).cloned()).unwrap();
+    assert!(told.contains(r#""end":"unknown""#) && told.contains("its server is down"), "{told}");
 }
