@@ -72,8 +72,7 @@ impl Approval {
         let made =
             digest(&self.tenant, &self.job, self.call.as_deref(), &self.agent, self.tool.as_deref(), &self.value);
         let values = [&self.value, &self.original].into_iter().chain(&self.arguments);
-        made == self.digest
-            && values.chain(self.changes.iter().flat_map(|c| [&c.from, &c.to])).all(Stored::is_intact)
+        made == self.digest && values.chain(self.changes.iter().flat_map(|c| [&c.from, &c.to])).all(Stored::is_intact)
     }
 
     /// The denial that a no or an expiry stands for: the first hook that escalated, its reason, and who declined (SPEC §4).

@@ -176,6 +176,10 @@ mod tests {
         assert!(read_now(modify.clone(), &bomb).unwrap_err().contains("could not be checked"));
         assert!(matches!(read_now(modify, &json!({})).unwrap().decision, Decision::Modify(_)));
         let allow = json!({"content": [], "structuredContent": {"decision": "allow"}});
-        assert_eq!(read_now(allow, &bomb).unwrap().decision, Decision::Allow, "nothing is checked where nothing is new");
+        assert_eq!(
+            read_now(allow, &bomb).unwrap().decision,
+            Decision::Allow,
+            "nothing is checked where nothing is new"
+        );
     }
 }
