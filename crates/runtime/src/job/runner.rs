@@ -32,6 +32,8 @@ pub(super) struct Runner {
     receiver: mpsc::UnboundedReceiver<Done>,
     inbox: watch::Receiver<u64>,
     tool_changes: Option<broadcast::Receiver<ToolStatus>>,
+    /// The state of each tool that was recorded last.
+    tool_states: HashMap<String, &'static str>,
 }
 
 impl Runner {
@@ -165,6 +167,7 @@ impl Runner {
             receiver,
             inbox,
             tool_changes,
+            tool_states: HashMap::new(),
         }
     }
 
@@ -360,6 +363,10 @@ impl Runner {
             ToolState::Ready if status.starts > 1 => "ready",
             ToolState::Ready | ToolState::Starting => return Ok(()),
         };
+        // Some changes are not of the state.
+        if self.tool_states.insert(status.tool.clone(), state) == Some(state) {
+            return Ok(());
+        }
         let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
     }
