@@ -182,7 +182,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
-    let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
+    let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     approver.abort();
     watcher.abort();
     door.finish();
