@@ -55,3 +55,47 @@ fn every_plugin_has_a_readme_and_events_with_what_must_come_of_them() {
         }
     }
 }
+
+/// Fenced blocks of a language in a Markdown text.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let start = format!("```{language}\n");
+    text.split(&start).skip(1).filter_map(|rest| rest.split("\n```").next()).map(|block| format!("{block}\n")).collect()
+}
+
+#[test]
+fn manifests_that_guides_show_are_good_ones() {
+    let mut shown = 0;
+    let mut wrong = Vec::new();
+    for file in files().iter().filter(|file| {
+        *file == "README.md"
+            || (file.starts_with("docs/") && std::path::Path::new(file).extension().is_some_and(|e| e == "md"))
+    }) {
+        for block in blocks(&text(file).unwrap(), "yaml")
+            .iter()
+            .filter(|block| block.contains("id: ") && !block.contains("tenants:"))
+        {
+            let only_hooks = Source { file, folder_name: "guide" };
+            // A manifest, or a piece of one: what it names need not be there.
+            if let Err(found) = manifest::parse_bytes(block.as_bytes(), only_hooks) {
+                wrong.extend(found.iter().map(|d| format!("{file}: {d:?}")));
+            }
+            shown += 1;
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(shown >= 6, "{shown}");
+}
+
+#[test]
+fn the_hook_of_the_readme_is_the_one_of_the_guide_and_of_the_example() {
+    let code = |text: &str| -> Vec<String> {
+        let lines = text.lines().skip_while(|line| !line.starts_with("@server.tool()"));
+        let body = lines.take_while(|line| !line.starts_with("if __name__"));
+        body.map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
+    };
+    let of = |file: &str| code(&blocks(&text(file).unwrap(), "python")[0]);
+    let readme = of("README.md");
+    assert_eq!(readme.len(), 8);
+    assert_eq!(readme, of("docs/hooks.md"));
+    assert_eq!(readme, code(&text("examples/policy/policy/server.py").unwrap()));
+}

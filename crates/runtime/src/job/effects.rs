@@ -16,12 +16,15 @@ use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
 use hookwright_core::message::Message;
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{FunctionName, text};
+use hookwright_core::{FunctionName, json, text};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+/// Levels of what a provider wants back with a turn.
+const STATE_DEPTH: usize = 120;
 
 /// What came of an effect.
 #[derive(Debug)]
@@ -43,18 +46,27 @@ pub(super) struct Workshop {
 
 impl Workshop {
     /// Does the effect. `conversation` is given for model turns; `late` takes what comes after a hook's timeout.
+    /// `again` says that it was begun before, by a process that has ended.
     pub(super) async fn execute(
         &self,
         command: Command,
         conversation: Vec<Message>,
         expires_ms: u64,
+        again: bool,
         late: mpsc::UnboundedSender<Done>,
     ) -> Done {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::Before, &command);
         }
         let mut blobs = vec![];
-        let fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        let mut fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
+            && let ToolOutcome::NotMade { why } = outcome
+            && again
+        {
+            // This time it was not made. Whether it was before the process ended, nobody knows (SPEC §8).
+            *outcome = ToolOutcome::Unknown { why: format!("it was begun before a restart, and then {why}") };
+        }
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::After, &command);
         }
@@ -300,9 +312,9 @@ impl Workshop {
             .calls
             .into_iter()
             .map(|call| {
-                let is_object = call.arguments.is_object();
+                let fault = arguments_fault(&call.arguments);
                 let arguments = keep(call.arguments);
-                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, is_object)
+                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault)
             })
             .collect();
         Fact::ModelAnswered {
@@ -311,11 +323,25 @@ impl Workshop {
             calls,
             stop: turn.stop,
             usage: turn.usage,
-            provider_state: turn.provider_state.map(&mut keep),
+            // What is nested deeper could be stored and never read again; no provider sends such a thing.
+            provider_state: turn.provider_state.filter(|s| !json::is_deep(s, STATE_DEPTH)).map(&mut keep),
             output,
             output_fault,
             ms,
         }
+    }
+}
+
+/// Why arguments can't be sent. They are text where the model wrote no object, or a number that would not arrive as it was written.
+fn arguments_fault(arguments: &Value) -> Option<&'static str> {
+    match arguments {
+        Value::Object(_) => None,
+        Value::String(raw) if json::parse_strict(raw).is_ok_and(|v| v.is_object()) && !json::keeps_numbers(raw) => {
+            Some(
+                "a number in its arguments has more digits than can be kept; where a text is accepted, write it as text",
+            )
+        }
+        _ => Some("its arguments are not a JSON object"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The loop: facts in, records written, commands done.
 
+mod resume;
+
 use super::effects::{Done, Workshop};
 use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
@@ -7,11 +9,11 @@ use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
-use hookwright_core::approval::Approval;
-use hookwright_core::history::{Head, replay};
-use hookwright_core::job::{Command, Fact, Machine, Outcome, Settlement, ToolOutcome, settle};
+use hookwright_core::approval::{self, Approval};
+use hookwright_core::history::Head;
+use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::text;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -22,6 +24,8 @@ pub(super) struct Runner {
     workshop: Arc<Workshop>,
     /// Begun and durable after the next commit; then carried out.
     next: Vec<Command>,
+    /// Effects that an earlier process had begun.
+    again: HashSet<String>,
     /// When each waiting approval was opened, by effect.
     opened: HashMap<String, u64>,
     under_way: JoinSet<()>,
@@ -62,57 +66,6 @@ impl Runner {
         Ok(runner)
     }
 
-    async fn resume(deps: Deps, job: &str, process: String, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
-        let lease = deps.store.take_lease(job).await?;
-        let texts = deps.store.records(job, 0).await?;
-        let (machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
-        let journal = Journal::new(deps.store.clone(), Some(lease), head, None);
-        let mut runner = Self::assemble(deps, machine, journal, observer);
-        if runner.machine.outcome().is_some() {
-            return Ok(runner);
-        }
-        let now = runner.now();
-        runner.journal.record(now, Fact::Resumed { process });
-        runner.settle_all(now).await?;
-        runner.status();
-        Ok(runner)
-    }
-
-    /// What was under way when the last process ended (SPEC §8).
-    async fn settle_all(&mut self, now: u64) -> Result<(), RunError> {
-        if let Some(outcome) = self.machine.due_outcome().cloned() {
-            for row in self.journal.store.approvals(true).await? {
-                if row.job == self.machine.spec().job {
-                    self.journal.closed(row.id, ApprovalState::Closed);
-                }
-            }
-            return self.finish(now, outcome);
-        }
-        let pending: Vec<(Command, bool)> = self.machine.pending().map(|(c, begun)| (c.clone(), begun)).collect();
-        for (command, begun) in pending {
-            if let Command::OpenApproval { effect, approval } = &command
-                && begun
-            {
-                let row = self.journal.store.approval(&approval.id).await?;
-                self.opened.insert(effect.clone(), row.opened_ms);
-            }
-            if !begun {
-                self.emit(now, vec![command])?;
-                continue;
-            }
-            match settle(&command) {
-                Settlement::Again | Settlement::Wait => self.next.push(command),
-                Settlement::Unknown => {
-                    let effect = command.effect().unwrap_or_default().to_owned();
-                    let why = "the process ended while it was under way".to_owned();
-                    let outcome = ToolOutcome::Unknown { why };
-                    self.take(now, Fact::ToolReturned { effect, outcome, ms: 0.0 })?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn assemble(deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let inbox = deps.store.inbox_changes();
@@ -131,6 +84,7 @@ impl Runner {
             journal,
             workshop: Arc::new(workshop),
             next: vec![],
+            again: HashSet::new(),
             opened: HashMap::new(),
             under_way: JoinSet::new(),
             handles: HashMap::new(),
@@ -149,6 +103,7 @@ impl Runner {
     /// Runs until the job is over.
     pub(super) async fn run(&mut self, options: Options) -> Result<End, RunError> {
         self.read_inbox().await?;
+        // What was decided while nobody ran the job may have ended it.
         self.status();
         let mut cancelled = false;
         loop {
@@ -224,8 +179,9 @@ impl Runner {
             self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
         }
         let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
+        let again = self.again.remove(&effect);
         let handle = self.under_way.spawn(async move {
-            let done = workshop.execute(command, conversation, expires_ms, sender.clone()).await;
+            let done = workshop.execute(command, conversation, expires_ms, again, sender.clone()).await;
             let _ = sender.send(done);
         });
         self.handles.insert(effect, handle);
@@ -322,7 +278,7 @@ impl Runner {
         }
         // Whatever is under way is dropped, which tells its servers.
         self.under_way.abort_all();
-        self.take(self.now(), Fact::Cancelled { by: text::reason(Some(&by), 200) })
+        self.take(self.now(), Fact::Cancelled { by: approval::name_of(&by) })
     }
 
     fn tool_state(&mut self, status: ToolStatus) -> Result<(), RunError> {
@@ -367,7 +323,7 @@ impl Runner {
                                     approve: decision.approve,
                                     by: decision.by,
                                     verified: decision.verified,
-                                    note: decision.note.map(|n| text::reason(Some(&n), 2_000)),
+                                    note: decision.note.map(|n| text::shown(&n, 2_000)).filter(|n| !n.is_empty()),
                                     digest: decision.digest,
                                     decided_ms: decision.at_ms,
                                 },
