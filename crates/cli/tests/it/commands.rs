@@ -286,6 +286,19 @@ fn a_reader_that_goes_away_is_no_reason_to_panic() {
 }
 
 #[test]
+fn an_output_that_cannot_be_written_is_exit_1() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let world = World::with(policy());
+    for args in [&["run", "--plugin", "p", "--input", "x"][..], &["jobs", "list"], &["completions", "bash"]] {
+        let mut command = world.hookwright(args);
+        let output = command.stdout(full.try_clone().unwrap()).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}\n{err}");
+        assert!(err.contains("standard output can't be written") && !err.contains("panicked"), "{args:?}\n{err}");
+    }
+}
+
+#[test]
 fn arguments_and_variables_that_are_no_utf8_are_refused_or_ignored() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
