@@ -7,7 +7,7 @@ mod calls;
 mod hooks;
 
 use super::flow::{self, Flow};
-use super::line::{INDENT, Line};
+use super::line::{INDENT, Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
 use super::{units, values};
@@ -27,6 +27,9 @@ const TEXT_ROWS: usize = 12;
 
 /// Rows of a call's result.
 const RESULT_ROWS: usize = 4;
+
+/// Rows of a note that is longer than its line.
+const NOTE_ROWS: usize = 8;
 
 /// Who tells about approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +120,14 @@ impl Teller {
             }
             Event::Notice(what) => {
                 self.end_flow();
-                self.put(Line::at("", ' ').add(Role::Warn, "note: ").plain(what));
+                let note = Line::at("", ' ').add(Role::Warn, "note: ");
+                if columns(what) <= note.room(self.look) {
+                    self.put(note.plain(what));
+                } else {
+                    // The end of a longer one is often what matters: which function is missing, what to do next.
+                    self.put(note);
+                    self.block(what, NOTE_ROWS, Role::Warn);
+                }
             }
         }
         std::mem::take(&mut self.out)

@@ -92,6 +92,30 @@ fn a_detached_job_goes_on_after_the_yes_and_makes_the_call_once_with_what_was_ap
 }
 
 #[test]
+fn two_calls_of_a_turn_wait_for_two_decisions_in_any_order() {
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", says("escalate", json!({"reason": "hm"})))]))
+            .server("git", json!([function("push", json!({"text": "pushed"}))]))
+            .hook(json!({"on": "pre_tool_call", "call": "policy.check"}))
+            .turns(json!([
+                {"call": [{"tool": "git.push", "with": {"n": 1}}, {"tool": "git.push", "with": {"n": 2}}]},
+                {"expect": ["was not made: hook policy.check denied it: hm (declined by Ada).", "pushed"], "say": "done"}
+            ])),
+    );
+    let running = Running::start(world.job(&["--approve", "wait"]));
+    let both = eventually("both wait", || Some(world.open_approvals()).filter(|both| both.len() == 2));
+    let of = |n: i64| both.iter().find(|a| a["value"]["value"]["n"] == n).unwrap()["id"].as_str().unwrap();
+    approvals(&world, &["approve", of(2)]).code(0);
+    eventually("the approved call is made while the other waits", || (world.calls("git").len() == 1).then_some(()));
+    approvals(&world, &["deny", of(1), "--as", "Ada"]).code(0);
+    running.finish().code(0);
+    assert_eq!(world.calls("git"), [("push".to_owned(), json!({"n": 2}))]);
+    // A beginning that fits both is no answer to "which".
+    approvals(&world, &["show", "ap_"]).code(1);
+}
+
+#[test]
 fn a_no_with_a_note_denies_and_the_note_is_kept() {
     let reads = exactly("The call to git.push was not made: hook policy.check denied it: to main (declined by Bob).");
     let world = escalated(json!({}), &reads);

@@ -378,7 +378,9 @@ fn a_declared_hook_that_cannot_be_asked_denies_and_is_said_at_once() {
         .hook(json!({"on": "pre_tool_call", "call": "policy.check"}));
     let reads = "The call to git.push was not made: hook policy.check denied it: failed: the tool policy lists no function check.";
     let world = world([missing, pushes(reads)]);
-    world.run(&["--output", "text"]).code(0).tells(&["policy/plugin.yaml:1", "policy.check"]);
+    let done = world.run(&["--output", "text"]).code(0).tells(&["policy/plugin.yaml:1", "policy.check"]);
+    let unwrapped = done.err.replace("\n          │ ", " ");
+    assert!(unwrapped.contains("the tool `policy` lists no"), "a note is shown to its end\n{done}");
     assert!(world.calls("git").is_empty());
     world.call(&["check", "policy"]).code(2).tells(&["policy.check"]);
 }
