@@ -3,6 +3,7 @@
 //! Invariant: whatever it makes stays in the clone, under `.tools`, the target folder, and ignored `node_modules`.
 //! Invariant: it says what it does before it does it, and how long it took after.
 
+mod bench;
 mod env;
 mod say;
 mod schemas;
@@ -25,6 +26,8 @@ struct Cli {
 enum Chore {
     /// Set up what the tests need, and run everything that must hold before a change goes in.
     Test(test::Options),
+    /// Measure what Hookwright costs on this machine (docs/performance.md).
+    Bench(bench::Options),
     /// Write `schemas/`, the published JSON Schemas.
     Schemas {
         /// Change nothing; fail if a file is not what the code says.
@@ -36,6 +39,7 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Test(options) => test::run(&options),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Schemas { check: true } => schemas::check(&env::root()),
         Chore::Schemas { check: false } => schemas::write(&env::root()),
     };

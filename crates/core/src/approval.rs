@@ -67,6 +67,14 @@ impl Approval {
         self.approvers.iter().all(|people| people.iter().any(|p| p == name))
     }
 
+    /// Whether it shows what its digest binds to: a store's row that was changed by hand must not get a yes (SPEC §7).
+    pub fn is_sound(&self) -> bool {
+        let made =
+            digest(&self.tenant, &self.job, self.call.as_deref(), &self.agent, self.tool.as_deref(), &self.value);
+        let values = [&self.value, &self.original].into_iter().chain(&self.arguments);
+        made == self.digest && values.chain(self.changes.iter().flat_map(|c| [&c.from, &c.to])).all(Stored::is_intact)
+    }
+
     /// The denial that a no or an expiry stands for: the first hook that escalated, its reason, and who declined (SPEC §4).
     pub fn denial(&self, declined_by: Option<&str>) -> Denial {
         let first = self.reasons.first();
@@ -83,8 +91,8 @@ impl Approval {
 
 /// A person's name, fit to show: escaped and cut.
 pub fn name_of(raw: &str) -> String {
-    match text::reason(Some(raw), NAME_CHARS) {
-        name if raw.trim().is_empty() || name.is_empty() => "somebody".to_owned(),
+    match text::shown(raw, NAME_CHARS) {
+        name if name.is_empty() => "somebody".to_owned(),
         name => name,
     }
 }
@@ -180,8 +188,45 @@ mod tests {
     }
 
     #[test]
+    fn an_approval_that_shows_something_else_than_its_digest_binds_to_is_not_sound() {
+        let shown = value(json!({"branch": "main"}));
+        let sound = Approval {
+            id: "ap_1".into(),
+            kind: "hook".into(),
+            tenant: "t".into(),
+            job: "j".into(),
+            parent_jobs: vec![],
+            agent: "a".into(),
+            event: Moment::PreToolCall,
+            call: Some("t1.c0".into()),
+            tool: Some("git.push".into()),
+            arguments: None,
+            reasons: vec![],
+            original: shown.clone(),
+            value: shown.clone(),
+            changes: vec![],
+            digest: digest("t", "j", Some("t1.c0"), "a", Some("git.push"), &shown),
+            schema_sha256: None,
+            approvers: vec![],
+            expires_after_ms: 1,
+        };
+        assert!(sound.is_sound());
+        assert!(Approval { value: shown.digest_only(), ..sound.clone() }.is_sound(), "a large value is by digest");
+        let harmless = Stored { value: value(json!({"branch": "dev"})).value, ..shown.clone() };
+        for other in [
+            Approval { value: value(json!({"branch": "dev"})), ..sound.clone() },
+            Approval { value: harmless.clone(), ..sound.clone() },
+            Approval { original: harmless, ..sound.clone() },
+            Approval { tool: Some("git.log".into()), ..sound.clone() },
+        ] {
+            assert!(!other.is_sound(), "{other:?}");
+        }
+    }
+
+    #[test]
     fn names_are_escaped_and_never_empty() {
         assert_eq!(name_of("Ada\u{1b}[1m"), "Ada\\u{1b}[1m");
         assert_eq!(name_of("  "), "somebody");
+        assert_eq!(name_of("Sam Jr."), "Sam Jr.", "a name is not a sentence: two people must not become one");
     }
 }

@@ -32,10 +32,28 @@ pub(crate) struct Call {
 enum State {
     Queued,
     Before(Chain),
-    BeforePerson { chain: Chain, approval: Box<Approval>, opened_ms: Option<u64> },
-    Calling { arguments: Stored },
-    After { chain: Chain, made: Made },
-    AfterPerson { chain: Chain, made: Made, approval: Box<Approval> },
+    BeforePerson {
+        chain: Chain,
+        approval: Box<Approval>,
+        opened_ms: Option<u64>,
+    },
+    /// A person said yes; the call waits for its turn.
+    Approved {
+        arguments: Stored,
+        grant: Grant,
+    },
+    Calling {
+        arguments: Stored,
+    },
+    After {
+        chain: Chain,
+        made: Made,
+    },
+    AfterPerson {
+        chain: Chain,
+        made: Made,
+        approval: Box<Approval>,
+    },
     Done(CallEnd),
 }
 
@@ -84,15 +102,16 @@ impl Call {
             State::Queued
             | State::Before(_)
             | State::BeforePerson { .. }
+            | State::Approved { .. }
             | State::Calling { .. }
             | State::After { .. }
             | State::AfterPerson { .. } => None,
         }
     }
 
-    /// Whether it has not begun.
+    /// Whether it waits for its turn: to begin, or to be made after a person's yes.
     pub(crate) fn is_queued(&self) -> bool {
-        self.state == State::Queued
+        matches!(self.state, State::Queued | State::Approved { .. })
     }
 
     /// Whether something of it runs (a call that waits for a person holds nothing).
@@ -105,8 +124,13 @@ impl Call {
         self.state = done_text(why.to_owned());
     }
 
-    /// Begins.
+    /// Begins, or goes on after a person's yes.
     pub(crate) fn begin(&mut self, spec: &JobSpec, matching: &mut Matching, out: &mut Vec<Command>) {
+        if let State::Approved { arguments, grant } = &self.state {
+            let (arguments, grant) = (arguments.clone(), grant.clone());
+            self.call(arguments, Some(grant), out);
+            return;
+        }
         if let Some(why) = self.request.refused.clone() {
             self.refuse(&why);
             return;
@@ -142,8 +166,7 @@ impl Call {
                             expires_ms: opened_ms.unwrap_or(0).saturating_add(approval.expires_after_ms),
                             schema_sha256: approval.schema_sha256.clone(),
                         };
-                        let arguments = chain.value().clone();
-                        self.call(arguments, Some(grant), out);
+                        self.state = State::Approved { arguments: chain.value().clone(), grant };
                     }
                     Some(denial) => self.denied_before(&denial),
                 }
@@ -201,6 +224,7 @@ impl Call {
             },
             State::Queued
             | State::BeforePerson { .. }
+            | State::Approved { .. }
             | State::Calling { .. }
             | State::AfterPerson { .. }
             | State::Done(_) => {}

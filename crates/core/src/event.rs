@@ -197,3 +197,23 @@ pub fn against(schema: &Value, value: &Value) -> Result<(), String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_schema_that_refers_to_itself_is_no_end_of_the_process() {
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"type": "object", "allOf": [{"$ref": "#"}]}),
+            json!({"anyOf": [{"$ref": "#"}, {"not": {"$ref": "#"}}]}),
+            json!({"$dynamicRef": "#"}),
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+            json!({"if": {"$ref": "#"}}),
+        ] {
+            assert_eq!(against(&schema, &json!({"a": 1})), Ok(()), "{schema}");
+        }
+    }
+}

@@ -70,6 +70,15 @@ pub fn digest(value: &Value) -> String {
     sha256_hex(canonical(value).as_bytes())
 }
 
+/// Whether a value has more than so many levels of lists and objects.
+pub fn is_deep(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|v| is_deep(v, levels - 1)),
+        Value::Object(map) => levels == 0 || map.values().any(|v| is_deep(v, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 /// Why a text is not strict JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -11,6 +11,10 @@ use std::sync::Arc;
 /// Values whose canonical text is longer than this stand beside the history, by digest (SPEC §8).
 pub const INLINE_LIMIT_BYTES: u64 = 64 * 1024;
 
+/// Levels of an inline value. Deeper ones stand beside the history as large ones do: around them a record has some levels of its
+/// own, and readers of JSON refuse what has more than 128 in all, so a hostile value would make the history unreadable.
+const INLINE_DEPTH: usize = 64;
+
 /// A value by digest, with the value itself where it is inline.
 ///
 /// Equality is by digest and length: an inline copy makes no difference.
@@ -20,7 +24,7 @@ pub struct Stored {
     pub sha256: String,
     /// Length of the canonical text in bytes.
     pub bytes: u64,
-    /// The value, unless it is longer than [`INLINE_LIMIT_BYTES`] or was deleted.
+    /// The value, unless it is longer than [`INLINE_LIMIT_BYTES`], deeper than 64 levels, or was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[schemars(with = "Option<Value>")]
     pub value: Option<Arc<Value>>,
@@ -57,7 +61,7 @@ impl Stored {
         let text = json::canonical(&value);
         let sha256 = json::sha256_hex(text.as_bytes());
         let bytes = text.len() as u64;
-        if bytes > INLINE_LIMIT_BYTES {
+        if bytes > INLINE_LIMIT_BYTES || json::is_deep(&value, INLINE_DEPTH) {
             (Self { sha256: sha256.clone(), bytes, value: None }, Some(Blob { sha256, text }))
         } else {
             (Self { sha256, bytes, value: Some(value) }, None)
@@ -100,6 +104,15 @@ mod tests {
         let blob = blob.unwrap();
         assert_eq!((large.value.clone(), &large.sha256), (None, &blob.sha256));
         assert_eq!(json::sha256_hex(blob.text.as_bytes()), large.sha256);
+    }
+
+    #[test]
+    fn a_deep_value_is_by_digest_so_that_its_record_can_be_read() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let value = |levels| json::parse_strict(&nested(levels)).unwrap();
+        assert!(Stored::new(value(64)).0.value.is_some());
+        let (deep, blob) = Stored::new(value(127));
+        assert_eq!((deep.value, blob.map(|b| b.text)), (None, Some(nested(127))));
     }
 
     #[test]

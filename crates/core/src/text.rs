@@ -58,6 +58,13 @@ pub fn reason(raw: Option<&str>, max_chars: u32) -> String {
     text.chars().take(max_chars as usize).collect()
 }
 
+/// Untrusted text on one line as it may be shown: escaped, without blanks around it, cut at `max_chars`; empty where there is nothing.
+pub fn shown(raw: &str, max_chars: u32) -> String {
+    let max = max_chars as usize;
+    let head: String = raw.trim().chars().take(max).collect();
+    escape(&head).chars().take(max).collect()
+}
+
 /// Shortens a text to about `max_bytes` by taking out its middle, on character borders, and says how much is gone.
 pub fn elide_middle(text: &str, max_bytes: u64) -> String {
     let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
@@ -105,6 +112,13 @@ mod tests {
         assert_eq!(reason(Some("a\n\u{1b}[31mb\u{202e}\u{200b}"), 2_000), "a\\n\\u{1b}[31mb\\u{202e}\\u{200b}");
         assert_eq!(reason(Some(&"x".repeat(1_000_000)), 2_000).chars().count(), 2_000);
         assert_eq!(reason(Some(&"\u{1b}".repeat(3_000)), 2_000).chars().count(), 2_000);
+    }
+
+    #[test]
+    fn what_is_shown_keeps_its_full_stop_and_is_never_made_up() {
+        assert_eq!(shown(" Looks good. \u{1b}", 100), "Looks good. \\u{1b}");
+        assert_eq!(shown("", 100), "");
+        assert_eq!(shown(&"ä".repeat(5), 3), "äää");
     }
 
     #[test]

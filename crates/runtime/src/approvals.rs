@@ -37,6 +37,9 @@ pub async fn decide(store: &dyn Store, clock: &dyn Clock, row: &ApprovalRow, say
     let Ok(approval) = serde_json::from_value::<Approval>(row.approval.clone()) else {
         return Ok(Decided::Mismatch);
     };
+    if !approval.is_sound() || approval.id != row.id || approval.job != row.job {
+        return Ok(Decided::Mismatch);
+    }
     if !approval.may_decide(&say.by) {
         let mut people: Vec<String> = approval.approvers.concat();
         people.retain(|p| approval.may_decide(p));

@@ -3,7 +3,7 @@
 //! Invariant: whatever goes wrong is an outcome of the hook, never an error of ours, and never an allow.
 
 use crate::ports::tools::{CallOutcome, LateAnswer, Tools};
-use hookwright_core::answer::{self, Decision};
+use hookwright_core::answer::{self, Answer, Decision};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::Hook;
@@ -48,6 +48,9 @@ const WHY_CHARS: u32 = 500;
 
 /// Bytes of the further keys of an answer that are kept.
 const OTHER_BYTES: u64 = 16 * 1024;
+
+/// How long a new value is checked against a schema.
+const CHECK: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });
 
 /// Milliseconds since `start`, to a hundredth.
 pub(crate) fn ms_since(start: Instant) -> f64 {
@@ -98,18 +101,32 @@ pub async fn ask(
     let ms = ms_since(start);
     match outcome {
         CallOutcome::Answered { duplicate_key: true, .. } => Asked::failed("a duplicated key in the answer", ms),
-        CallOutcome::Answered { result, .. } => read(&result, hook.on, schema, limits, ms),
+        CallOutcome::Answered { result, .. } => match read(result, hook.on, schema).await {
+            Ok(answer) => taken(answer, limits, ms),
+            Err(why) => Asked::failed(format!("no valid decision: {why}"), ms),
+        },
         CallOutcome::RpcError { code, message } => Asked::failed(format!("error {code}: {message}"), ms),
         CallOutcome::TimedOut { late } => Asked { late: Some(late), ..Asked::just(HookOutcome::TimedOut, ms) },
         CallOutcome::NotSent { why } | CallOutcome::Lost { why } => Asked::failed(why, ms),
     }
 }
 
-fn read(result: &Value, moment: Moment, schema: Option<&Value>, limits: &Limits, ms: f64) -> Asked {
-    let answer = match answer::read(result, moment, schema) {
-        Ok(answer) => answer,
-        Err(why) => return Asked::failed(format!("no valid decision: {why}"), ms),
+/// Reads an answer. A new value is checked against the schema aside and within a limit: schemas are servers' own, and a hostile one
+/// can make a check take for ever.
+async fn read(result: Value, moment: Moment, schema: Option<&Value>) -> Result<Answer, String> {
+    let Some(schema) = schema.filter(|_| result.to_string().contains("modify")) else {
+        return answer::read(&result, moment, schema);
     };
+    let schema = schema.clone();
+    let check = tokio::task::spawn_blocking(move || answer::read(&result, moment, Some(&schema)));
+    match tokio::time::timeout(CHECK, check).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(_)) => Err("its value could not be checked".into()),
+        Err(_) => Err(format!("its value could not be checked against the schema within {CHECK:?}")),
+    }
+}
+
+fn taken(answer: Answer, limits: &Limits, ms: f64) -> Asked {
     let shown = |reason: &Option<String>| text::reason(reason.as_deref(), limits.reason_chars);
     let given = || answer.reason.as_ref().map(|_| shown(&answer.reason));
     let (mut blobs, mut new_value) = (vec![], None);
@@ -125,8 +142,44 @@ fn read(result: &Value, moment: Moment, schema: Option<&Value>, limits: &Limits,
         }
     };
     let other = answer.other.map(|value| {
-        let stored = Stored::inline(value);
+        // Nothing acts on them: of what is too large or too deep for a record, the digest is enough.
+        let (stored, _) = Stored::new(value);
         if stored.bytes > OTHER_BYTES { stored.digest_only() } else { stored }
     });
     Asked { other, value: new_value, blobs, ..Asked::just(outcome, ms) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_now(result: Value, schema: &Value) -> Result<Answer, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let read = runtime.block_on(read(result, Moment::PreToolCall, Some(schema)));
+        // The check goes on, and must not hold the test up.
+        runtime.shutdown_background();
+        read
+    }
+
+    #[test]
+    fn a_schema_that_takes_for_ever_is_no_valid_decision_and_holds_nobody_up() {
+        let mut defs: Map<String, Value> = (0..60)
+            .map(|i| {
+                let next = json!({"$ref": format!("#/$defs/a{}", i + 1)});
+                (format!("a{i}"), json!({"allOf": [next.clone(), next]}))
+            })
+            .collect();
+        defs.insert("a60".into(), json!({"type": "object"}));
+        let bomb = json!({"$defs": defs, "$ref": "#/$defs/a0"});
+        let modify = json!({"content": [], "structuredContent": {"decision": "modify", "arguments": {}}});
+        assert!(read_now(modify.clone(), &bomb).unwrap_err().contains("could not be checked"));
+        assert!(matches!(read_now(modify, &json!({})).unwrap().decision, Decision::Modify(_)));
+        let allow = json!({"content": [], "structuredContent": {"decision": "allow"}});
+        assert_eq!(
+            read_now(allow, &bomb).unwrap().decision,
+            Decision::Allow,
+            "nothing is checked where nothing is new"
+        );
+    }
 }

@@ -126,3 +126,6 @@ pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn O
     runner.close().await;
     end
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 //! Invariant: no rule lives here; rules are in `hookwright-core`.
 
 pub mod approvals;
+pub mod audit;
 pub mod hook;
 pub mod job;
 pub mod observe;

@@ -3,7 +3,8 @@
 use crate::ports::store::{Store, StoreError};
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_core::stored::Stored;
-use serde_json::Value;
+use hookwright_core::text::elide_middle;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,28 +97,127 @@ impl Values {
     }
 }
 
-/// Takes the middle out of long text in a result; the whole stays in the history.
+/// Takes the middle out of long text in a result; the whole stays in the history. All blocks together keep to the limit (SPEC §10).
 fn shorten(content: Stored, result_bytes: u64) -> Stored {
     if content.bytes <= result_bytes {
         return content;
     }
-    let short = |text: &str| hookwright_core::text::elide_middle(text, result_bytes);
     let value = match content.value.as_deref() {
-        Some(Value::String(text)) => Value::String(short(text)),
-        Some(Value::Array(blocks)) => Value::Array(
-            blocks
-                .iter()
-                .map(|block| {
-                    let mut block = block.clone();
-                    if let Some(text) = block.get("text").and_then(Value::as_str).map(short) {
-                        block["text"] = Value::String(text);
-                    }
-                    block
-                })
-                .collect(),
-        ),
-        Some(other) => Value::String(short(&other.to_string())),
+        Some(Value::String(text)) => Value::String(elide_middle(text, result_bytes)),
+        Some(Value::Array(blocks)) => Value::Array(shorten_blocks(blocks, result_bytes)),
+        Some(other) => Value::String(elide_middle(&other.to_string(), result_bytes)),
         None => return content,
     };
     Stored::inline(value)
+}
+
+/// Blocks that are kept at each end of a list whose text is too long as a whole.
+const END_BLOCKS: usize = 100;
+
+fn shorten_blocks(blocks: &[Value], result_bytes: u64) -> Vec<Value> {
+    let weights: Vec<u64> = blocks.iter().map(text_bytes).collect();
+    if weights.iter().sum::<u64>() <= result_bytes {
+        return blocks.to_vec();
+    }
+    let left_out = blocks.len().saturating_sub(2 * END_BLOCKS);
+    let middle = if left_out > 0 { END_BLOCKS..END_BLOCKS + left_out } else { 0..0 };
+    let kept = || (0..blocks.len()).filter(|i| !middle.contains(i));
+    let cap = fair_share(kept().map(|i| weights[i]).collect(), result_bytes);
+    let mut out = Vec::with_capacity(blocks.len() - left_out + 1);
+    for i in kept() {
+        if left_out > 0 && i == middle.end {
+            out.push(text_block(format!("[… {left_out} blocks left out …]")));
+        }
+        out.push(if weights[i] <= cap { blocks[i].clone() } else { shorten_block(&blocks[i], cap) });
+    }
+    out
+}
+
+/// The most that each may have so that all together keep to the limit: what short ones leave goes to the long ones.
+fn fair_share(mut weights: Vec<u64>, limit: u64) -> u64 {
+    weights.sort_unstable();
+    let (mut left, mut others) = (limit, weights.len() as u64);
+    for weight in weights {
+        if weight > left / others.max(1) {
+            break;
+        }
+        left -= weight;
+        others -= 1;
+    }
+    left / others.max(1)
+}
+
+/// The text of a text block or of an embedded resource.
+fn block_text(block: &Value) -> Option<&str> {
+    match block.get("type").and_then(Value::as_str) {
+        Some("text") => block.get("text").and_then(Value::as_str),
+        Some("resource") => block.pointer("/resource/text").and_then(Value::as_str),
+        _ => None,
+    }
+}
+
+/// Bytes of a block that a model may read as text; the data of images and sounds are none.
+fn text_bytes(block: &Value) -> u64 {
+    let bytes = block_text(block).map_or_else(|| block.to_string().len() - data_bytes(block), str::len);
+    bytes as u64
+}
+
+fn data_bytes(block: &Value) -> usize {
+    match block.get("type").and_then(Value::as_str) {
+        Some("image" | "audio") => block.get("data").and_then(Value::as_str).map_or(0, str::len),
+        _ => 0,
+    }
+}
+
+/// A block as a text block of about so many bytes.
+fn shorten_block(block: &Value, cap: u64) -> Value {
+    text_block(match block_text(block) {
+        Some(text) => elide_middle(text, cap),
+        None => elide_middle(&block.to_string(), cap),
+    })
+}
+
+fn text_block(text: String) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shortened(value: &Value, limit: u64) -> Value {
+        let stored = shorten(Stored::inline(value.clone()), limit);
+        stored.value.as_deref().cloned().unwrap_or_default()
+    }
+
+    fn text(n: usize) -> Value {
+        text_block("x".repeat(n))
+    }
+
+    #[test]
+    fn the_text_of_all_blocks_together_keeps_to_the_limit() {
+        let resource = json!({"type": "resource", "resource": {"uri": "a:b", "text": "r".repeat(200_000)}});
+        let odd = json!({"type": "odd", "payload": "o".repeat(200_000)});
+        for blocks in [
+            vec![text(100_000), text(100_000)],
+            vec![resource.clone()],
+            vec![odd],
+            vec![text(60_000); 3],
+            vec![text(10); 20_000],
+            vec![text(40_000), resource],
+        ] {
+            let short = shortened(&Value::Array(blocks), 51_200);
+            let total: u64 = short.as_array().unwrap().iter().map(text_bytes).sum();
+            assert!(total <= 52_000, "{total}");
+        }
+    }
+
+    #[test]
+    fn a_short_block_stays_whole_beside_a_long_one_and_an_image_counts_nothing() {
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(100_000)});
+        let short = shortened(&json!([text(100), text(100_000), image]), 51_200);
+        assert_eq!((&short[0], &short[2]), (&text(100), &image));
+        let long = short[1]["text"].as_str().unwrap();
+        assert!(long.len() > 50_000 && long.contains("bytes left out"), "{}", long.len());
+    }
 }

@@ -11,6 +11,7 @@ enum Layer {
     Door,
     Cli,
     Testkit,
+    Bench,
     Example,
     Xtask,
 }
@@ -23,6 +24,7 @@ fn layer(folder: &str) -> Option<Layer> {
         ["crates", "doors", _] => Some(Layer::Door),
         ["crates", "cli"] => Some(Layer::Cli),
         ["crates", "testkit"] => Some(Layer::Testkit),
+        ["crates", "bench"] => Some(Layer::Bench),
         ["examples", _] => Some(Layer::Example),
         ["xtask"] => Some(Layer::Xtask),
         _ => None,
@@ -36,14 +38,14 @@ fn may_need(layer: Layer) -> &'static [Layer] {
         Layer::Runtime | Layer::Xtask => &[Layer::Core],
         Layer::Backend | Layer::Door => &[Layer::Core, Layer::Runtime],
         Layer::Cli => &[Layer::Core, Layer::Runtime, Layer::Backend, Layer::Door, Layer::Example],
-        Layer::Testkit => &[Layer::Core, Layer::Runtime, Layer::Backend],
+        Layer::Testkit | Layer::Bench => &[Layer::Core, Layer::Runtime, Layer::Backend],
         Layer::Example => &[Layer::Example],
     }
 }
 
 /// Heavy dependencies and the folders where they may be needed.
 const HOMES: [(&str, &[&str]); 12] = [
-    ("rmcp", &["crates/backends/mcp", "crates/doors/gateway", "crates/testkit", "examples/"]),
+    ("rmcp", &["crates/backends/mcp", "crates/doors/gateway", "crates/testkit", "crates/bench", "examples/"]),
     ("genai", &["crates/backends/model"]),
     ("rusqlite", &["crates/backends/sqlite"]),
     ("temporalio-sdk", &["crates/backends/temporal"]),

@@ -7,8 +7,10 @@ use crate::store;
 use crate::story::json::{AuditHead, AuditHeads, AuditJob, AuditVerify};
 use crate::terminal::{data, json, note};
 use ed25519_dalek::Signer as _;
-use hookwright_core::history::Head;
+use hookwright_core::history::{Head, Record};
+use hookwright_core::job::Fact;
 use hookwright_core::text::escape;
+use hookwright_runtime::audit::LargeValues;
 use hookwright_runtime::ports::store::Store;
 use std::path::Path;
 
@@ -107,9 +109,17 @@ async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
 /// Reads a whole history against its chain, and against a head that was kept.
 async fn verify(store: &dyn Store, job: &str, kept: Option<&AuditHead>) -> CliResult<(Head, Option<String>)> {
     let mut head = Head::default();
+    let mut values = LargeValues::default();
     for text in store.records(job, 0).await? {
-        if let Err(fault) = head.read(&text) {
-            return Ok((head, Some(fault.to_string())));
+        match head.read(&text) {
+            Err(fault) => return Ok((head, Some(fault.to_string()))),
+            Ok(Record { fact: Fact::Started { spec }, .. }) if spec.job != job => {
+                return Ok((head, Some(format!("this is the history of another job, {}", escape(&spec.job)))));
+            }
+            Ok(_) => {}
+        }
+        if let Some(fault) = values.check(store, &text).await? {
+            return Ok((head, Some(fault)));
         }
         if let Some(kept) = kept
             && kept.records == head.records

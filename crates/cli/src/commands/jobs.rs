@@ -107,10 +107,27 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         note("no unfinished jobs");
     }
     let mut worst = exit::OK;
+    let own = (settings.global.clone(), settings.config.clone(), settings.config_file.clone());
     for job in jobs {
+        // Each job has the configuration that it was begun with, not that of the one before it.
+        (settings.global, settings.config, settings.config_file) = own.clone();
         let style = style(&settings, args.approve, args.detach, args.name.as_deref(), args.output);
-        let prepared = work::begun_job(&mut settings, store.clone(), &job).await?;
-        let (code, _) = work::run(&mut settings, prepared, style).await?;
+        let ran = match work::begun_job(&mut settings, store.clone(), &job).await {
+            Ok(prepared) => work::run(&mut settings, prepared, style).await,
+            Err(error) => Err(error),
+        };
+        let code = match ran {
+            Ok((code, _)) => code,
+            // One that can't go on must not hold the others up.
+            Err(error) if args.all => {
+                note(&format!("{job} can't go on: {}", error.message));
+                if let Some(hint) = &error.hint {
+                    note(&format!("next: {hint}"));
+                }
+                error.code
+            }
+            Err(error) => return Err(error),
+        };
         if matches!(code, exit::CANCELLED | exit::STOPPED) && args.all {
             return Ok(code);
         }

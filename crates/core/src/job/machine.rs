@@ -15,7 +15,7 @@ use crate::stored::Stored;
 use crate::text;
 use crate::verdict::{Denial, Verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How often a model is told that its output breaks the agent's schema before the job fails.
 const OUTPUT_CORRECTIONS: u32 = 2;
@@ -474,14 +474,15 @@ impl Machine {
 
     fn say(&mut self, message: Message) {
         let digest = match &message {
-            Message::User { content } => format!("user {}", content.sha256),
+            // As JSON: `Debug` may write a text in another way with the next compiler, and histories outlive compilers.
+            Message::User { content } => json::canonical(&json!(["user", content.sha256])),
             Message::Assistant { text, calls, provider_state } => {
                 let sha = |s: &Option<Stored>| s.as_ref().map(|s| s.sha256.clone());
                 let calls: Vec<_> = calls.iter().map(|c| (&c.provider_id, &c.tool, &c.arguments.sha256)).collect();
-                format!("assistant {:?} {calls:?} {:?}", sha(text), sha(provider_state))
+                json::canonical(&json!(["assistant", sha(text), calls, sha(provider_state)]))
             }
             Message::Tool { provider_id, tool, content, is_error } => {
-                format!("tool {provider_id:?} {tool:?} {} {is_error}", content.sha256)
+                json::canonical(&json!(["tool", provider_id, tool, content.sha256, is_error]))
             }
         };
         self.conversation = json::sha256_hex(format!("{}\n{digest}", self.conversation).as_bytes());

@@ -9,6 +9,9 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Characters of a made-up name that are kept.
+const NAME_CHARS: usize = 1_000;
+
 /// What a manifest says of a tool beside how it is reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolTraits {
@@ -97,7 +100,9 @@ impl Catalogue {
         is_object: bool,
     ) -> RequestedCall {
         let known = self.snapshot().get(&tool).cloned();
-        let shown = text::reason(Some(&tool), 200);
+        // A name that the model made up may be of any length: it stands in records and goes back to the model.
+        let tool = if known.is_some() { tool } else { tool.chars().take(NAME_CHARS).collect() };
+        let shown = text::shown(&tool, 200);
         let refused = match &known {
             Some(_) if is_object => None,
             Some(_) => Some(format!("The call to {shown} was not made: its arguments are not a JSON object.")),

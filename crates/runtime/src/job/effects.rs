@@ -16,12 +16,15 @@ use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
 use hookwright_core::message::Message;
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{FunctionName, text};
+use hookwright_core::{FunctionName, json, text};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+/// Levels of what a provider wants back with a turn.
+const STATE_DEPTH: usize = 120;
 
 /// What came of an effect.
 #[derive(Debug)]
@@ -43,18 +46,27 @@ pub(super) struct Workshop {
 
 impl Workshop {
     /// Does the effect. `conversation` is given for model turns; `late` takes what comes after a hook's timeout.
+    /// `again` says that it was begun before, by a process that has ended.
     pub(super) async fn execute(
         &self,
         command: Command,
         conversation: Vec<Message>,
         expires_ms: u64,
+        again: bool,
         late: mpsc::UnboundedSender<Done>,
     ) -> Done {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::Before, &command);
         }
         let mut blobs = vec![];
-        let fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        let mut fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
+            && let ToolOutcome::NotMade { why } = outcome
+            && again
+        {
+            // This time it was not made. Whether it was before the process ended, nobody knows (SPEC §8).
+            *outcome = ToolOutcome::Unknown { why: format!("it was begun before a restart, and then {why}") };
+        }
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::After, &command);
         }
@@ -311,7 +323,8 @@ impl Workshop {
             calls,
             stop: turn.stop,
             usage: turn.usage,
-            provider_state: turn.provider_state.map(&mut keep),
+            // What is nested deeper could be stored and never read again; no provider sends such a thing.
+            provider_state: turn.provider_state.filter(|s| !json::is_deep(s, STATE_DEPTH)).map(&mut keep),
             output,
             output_fault,
             ms,

@@ -4,14 +4,14 @@ use super::effects::{Done, Workshop};
 use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
+use crate::ports::store::{ApprovalState, InboxKind, JobStatus, Lease, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
-use hookwright_core::approval::Approval;
-use hookwright_core::history::{Head, replay};
-use hookwright_core::job::{Command, Fact, Machine, Outcome, Settlement, ToolOutcome, settle};
+use hookwright_core::approval::{self, Approval};
+use hookwright_core::history::{Head, ReplayError, replay};
+use hookwright_core::job::{Command, Fact, Machine, Mismatch, Outcome, Settlement, ToolOutcome, settle};
 use hookwright_core::text;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -22,6 +22,8 @@ pub(super) struct Runner {
     workshop: Arc<Workshop>,
     /// Begun and durable after the next commit; then carried out.
     next: Vec<Command>,
+    /// Effects that an earlier process had begun.
+    again: HashSet<String>,
     /// When each waiting approval was opened, by effect.
     opened: HashMap<String, u64>,
     under_way: JoinSet<()>,
@@ -30,6 +32,8 @@ pub(super) struct Runner {
     receiver: mpsc::UnboundedReceiver<Done>,
     inbox: watch::Receiver<u64>,
     tool_changes: Option<broadcast::Receiver<ToolStatus>>,
+    /// The state of each tool that was recorded last.
+    tool_states: HashMap<String, &'static str>,
 }
 
 impl Runner {
@@ -62,11 +66,34 @@ impl Runner {
 
     async fn resume(deps: Deps, job: &str, process: String, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
         let lease = deps.store.take_lease(job).await?;
+        let (store, held) = (deps.store.clone(), lease.clone());
+        let taken = Self::take_up(deps, lease, job, process, observer).await;
+        if taken.is_err() {
+            // Nobody runs it now: whoever mends the cause must not have to wait for this process to end.
+            let _ = store.release(&held).await;
+        }
+        taken
+    }
+
+    async fn take_up(
+        deps: Deps,
+        lease: Lease,
+        job: &str,
+        process: String,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, RunError> {
         let texts = deps.store.records(job, 0).await?;
         let (machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
+        if machine.spec().job != job {
+            // Another job's history under this one's name: its calls must not be made again.
+            let mismatch = Mismatch::Unexpected(format!("this is the history of job {}", machine.spec().job));
+            let why = ReplayError::Mismatch { seq: 0, mismatch };
+            return Err(RunError::Replay { job: job.to_owned(), why });
+        }
         let journal = Journal::new(deps.store.clone(), Some(lease), head, None);
         let mut runner = Self::assemble(deps, machine, journal, observer);
         if runner.machine.outcome().is_some() {
+            runner.status();
             return Ok(runner);
         }
         let now = runner.now();
@@ -99,7 +126,10 @@ impl Runner {
                 continue;
             }
             match settle(&command) {
-                Settlement::Again | Settlement::Wait => self.next.push(command),
+                Settlement::Again | Settlement::Wait => {
+                    self.again.extend(command.effect().map(str::to_owned));
+                    self.next.push(command);
+                }
                 Settlement::Unknown => {
                     let effect = command.effect().unwrap_or_default().to_owned();
                     let why = "the process ended while it was under way".to_owned();
@@ -129,6 +159,7 @@ impl Runner {
             journal,
             workshop: Arc::new(workshop),
             next: vec![],
+            again: HashSet::new(),
             opened: HashMap::new(),
             under_way: JoinSet::new(),
             handles: HashMap::new(),
@@ -136,6 +167,7 @@ impl Runner {
             receiver,
             inbox,
             tool_changes,
+            tool_states: HashMap::new(),
         }
     }
 
@@ -146,6 +178,8 @@ impl Runner {
     /// Runs until the job is over.
     pub(super) async fn run(&mut self, options: Options) -> Result<End, RunError> {
         self.read_inbox().await?;
+        // What was decided while nobody ran the job may have ended it.
+        self.status();
         let mut cancelled = false;
         loop {
             self.commit_and_go_on().await?;
@@ -220,8 +254,9 @@ impl Runner {
             self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
         }
         let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
+        let again = self.again.remove(&effect);
         let handle = self.under_way.spawn(async move {
-            let done = workshop.execute(command, conversation, expires_ms, sender.clone()).await;
+            let done = workshop.execute(command, conversation, expires_ms, again, sender.clone()).await;
             let _ = sender.send(done);
         });
         self.handles.insert(effect, handle);
@@ -318,7 +353,7 @@ impl Runner {
         }
         // Whatever is under way is dropped, which tells its servers.
         self.under_way.abort_all();
-        self.take(self.now(), Fact::Cancelled { by: text::reason(Some(&by), 200) })
+        self.take(self.now(), Fact::Cancelled { by: approval::name_of(&by) })
     }
 
     fn tool_state(&mut self, status: ToolStatus) -> Result<(), RunError> {
@@ -328,6 +363,10 @@ impl Runner {
             ToolState::Ready if status.starts > 1 => "ready",
             ToolState::Ready | ToolState::Starting => return Ok(()),
         };
+        // Some changes are not of the state.
+        if self.tool_states.insert(status.tool.clone(), state) == Some(state) {
+            return Ok(());
+        }
         let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
     }
@@ -359,7 +398,7 @@ impl Runner {
                                     approve: decision.approve,
                                     by: decision.by,
                                     verified: decision.verified,
-                                    note: decision.note.map(|n| text::reason(Some(&n), 2_000)),
+                                    note: decision.note.map(|n| text::shown(&n, 2_000)).filter(|n| !n.is_empty()),
                                     digest: decision.digest,
                                     decided_ms: decision.at_ms,
                                 },

@@ -364,6 +364,33 @@ fn limits_of_calls_hold() {
 }
 
 #[test]
+fn many_yeses_at_once_do_not_make_more_calls_at_once() {
+    let calls: Vec<(&str, Value)> = (0..20).map(|i| ("a.b", json!({ "i": i }))).collect();
+    let (mut m, mut fresh) = Machine::new(spec(vec![hook("p.ask", Moment::PreToolCall, None, None)])).unwrap();
+    let (mut waiting, mut made) = (vec![], vec![]);
+    while let Some(command) = fresh.pop() {
+        m.handle(1, &Fact::Begun { command: command.digest_only() }).unwrap();
+        match &command {
+            Command::CallModel { effect, .. } => fresh.extend(m.handle(1, &turn(effect, "", &calls)).unwrap()),
+            Command::Ask { effect, .. } => {
+                let escalate = HookOutcome::Escalate { reason: "r".into() };
+                fresh.extend(m.handle(1, &answered(effect, escalate)).unwrap());
+            }
+            Command::OpenApproval { .. } => waiting.push(command),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(waiting.len(), 20, "who waits for a person takes no place");
+    for command in &waiting {
+        made.extend(m.handle(2, &decided(command, true)).unwrap());
+    }
+    assert_eq!(made.len(), 8);
+    m.handle(3, &Fact::Begun { command: made[0].digest_only() }).unwrap();
+    let more = m.handle(3, &returned(made[0].effect().unwrap(), "ok")).unwrap();
+    assert!(matches!(more[..], [Command::CallTool { grant: Some(_), .. }]), "{more:?}");
+}
+
+#[test]
 fn turns_that_were_cut_off_or_refused_fail_the_job_and_make_no_call() {
     for (stop, kind) in [(StopReason::MaxTokens, "MaxTokens"), (StopReason::Refusal, "Refused")] {
         let oracle = |c: &Command| match c {

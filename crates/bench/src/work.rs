@@ -1,0 +1,202 @@
+//! Jobs as they are measured: a model that answers at once asks for calls, hooks are asked, calls are made.
+//!
+//! Invariant: a job in which a hook, a call or the job itself went another way than meant is an error, not a figure.
+
+use anyhow::{Result, bail};
+use hookwright_core::chain::HookOutcome;
+use hookwright_core::event::Moment;
+use hookwright_core::hooks::{Hook, HookSet};
+use hookwright_core::job::{AgentSpec, Fact, JobSpec, LOGIC_VERSION, Outcome, ToolOutcome};
+use hookwright_core::manifest::{Match, OnTimeout};
+use hookwright_core::message::StopReason;
+use hookwright_core::{FunctionName, Limits, Stored};
+use hookwright_runtime::job::{Deps, End, NewRun, Options, Which, run};
+use hookwright_runtime::observe::{Event, Observer};
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnCall, TurnRequest, TurnSink};
+use hookwright_runtime::ports::store::{NewJob, Store};
+use hookwright_runtime::ports::tools::Tools;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// The tool whose function is called.
+pub(crate) const CALLED: &str = "work";
+/// The tool whose function is the hook.
+pub(crate) const POLICY: &str = "policy";
+
+/// A kind of job.
+#[derive(Clone)]
+pub(crate) struct Work {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) tools: Arc<dyn Tools>,
+    /// Hooks that watch the call.
+    pub(crate) hooks: usize,
+    /// Hooks that watch other calls.
+    pub(crate) unmatched: usize,
+    /// Model turns with calls.
+    pub(crate) turns: u32,
+    /// Calls of a turn, one after the other.
+    pub(crate) calls: u32,
+    /// What the function gets.
+    pub(crate) arguments: Value,
+}
+
+/// A call's usual arguments: some 250 bytes of JSON.
+pub(crate) fn arguments() -> Value {
+    json!({"text": "The quick brown fox jumps over the lazy dog. ".repeat(5)})
+}
+
+fn hook(tools: &str) -> Hook {
+    Hook {
+        plugin: "bench".into(),
+        on: Moment::PreToolCall,
+        call: FunctionName::new(POLICY, "decide"),
+        matches: Match { tools: Some(vec![tools.to_owned()]), agents: None },
+        timeout_ms: 30_000,
+        on_timeout: OnTimeout::Deny,
+        expires_ms: 86_400_000,
+        approvers: vec![],
+        unavailable: None,
+    }
+}
+
+impl Work {
+    fn spec(&self) -> JobSpec {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut hooks: Vec<Hook> = (0..self.unmatched).map(|i| hook(&format!("other{i}.*"))).collect();
+        hooks.extend((0..self.hooks).map(|_| hook("work.echo")));
+        JobSpec {
+            logic: LOGIC_VERSION,
+            job: format!("job_{number:016x}"),
+            tenant: "default".into(),
+            node: "bench".into(),
+            session: "ses_bench".into(),
+            parent_jobs: vec![],
+            agent: AgentSpec {
+                id: "worker".into(),
+                plugin: "bench".into(),
+                model: "bench".into(),
+                instructions: None,
+                tools: Some(vec![CALLED.into()]),
+                own_tools: vec![],
+                input_schema: None,
+                output_schema: None,
+                max_turns: self.turns + 1,
+                max_tokens: None,
+            },
+            input: Stored::inline(json!("go")),
+            hooks: HookSet { manifests: vec![], hooks },
+            hook_functions: vec![format!("{POLICY}.decide")],
+            limits: Limits { parallel_calls: 1, calls_per_turn: self.calls, ..Limits::default() },
+        }
+    }
+
+    /// Runs a job until it ends. `observer` watches it, `cancel` ends it.
+    pub(crate) async fn run(self, observer: Arc<dyn Observer>, cancel: CancellationToken) -> Result<(String, End)> {
+        let spec = self.spec();
+        let id = spec.job.clone();
+        let job = NewJob {
+            id: id.clone(),
+            tenant: spec.tenant.clone(),
+            agent: spec.agent.id.clone(),
+            session: spec.session.clone(),
+            parent: None,
+            created_ms: SystemClock.now_ms(),
+            origin: Value::Null,
+        };
+        let deps = Deps {
+            store: self.store,
+            tools: self.tools,
+            model: Arc::new(Script { turns: self.turns, calls: self.calls, arguments: self.arguments }),
+            clock: Arc::new(SystemClock),
+            traits: HashMap::new(),
+            checkpoint: None,
+        };
+        let options = Options { detach: false, cancel, cancelled_by: "bench".into() };
+        let which = Which::New(Box::new(NewRun { job, spec, blobs: vec![] }));
+        Ok((id, run(deps, which, options, observer).await?))
+    }
+
+    /// Runs a job to its end; gives its id and the times from the end of one call to the end of the next.
+    pub(crate) async fn timed(self) -> Result<(String, Vec<Duration>)> {
+        let stamps = Arc::new(Stamps::default());
+        let (calls, hooks) = (self.turns * self.calls, self.hooks);
+        let (job, end) = self.run(stamps.clone(), CancellationToken::new()).await?;
+        let seen = stamps.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let well = matches!(end, End::Finished(Outcome::Completed { .. }));
+        if !well || seen.ends.len() != calls as usize || seen.allowed != calls as usize * hooks || seen.wrong > 0 {
+            bail!(
+                "a job of {calls} calls with {hooks} hooks each went wrong: {} calls, {} allowed, {} went another way; {end:?}",
+                seen.ends.len(),
+                seen.allowed,
+                seen.wrong
+            );
+        }
+        Ok((job, seen.ends.windows(2).map(|pair| pair[1] - pair[0]).collect()))
+    }
+}
+
+/// Notes when each call's end was durable.
+#[derive(Default)]
+struct Stamps(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    ends: Vec<Instant>,
+    allowed: usize,
+    wrong: usize,
+}
+
+impl Observer for Stamps {
+    fn event(&self, event: Event<'_>) {
+        let Event::Recorded(record) = event else { return };
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &record.fact {
+            Fact::ToolReturned { outcome: ToolOutcome::Returned { is_error: false, .. }, .. } => {
+                seen.ends.push(Instant::now());
+            }
+            Fact::HookAnswered { outcome: HookOutcome::Allow { .. }, .. } => seen.allowed += 1,
+            Fact::ToolReturned { .. } | Fact::HookAnswered { .. } => seen.wrong += 1,
+            _ => {}
+        }
+    }
+}
+
+/// A model that asks for the same calls in each of its turns, then ends.
+struct Script {
+    turns: u32,
+    calls: u32,
+    arguments: Value,
+}
+
+#[async_trait::async_trait]
+impl Model for Script {
+    async fn turn(&self, request: TurnRequest<'_>, _: &dyn TurnSink) -> Result<Turn, ModelError> {
+        let over = request.turn > self.turns;
+        let call = |i| TurnCall {
+            provider_id: format!("c{}_{i}", request.turn),
+            tool: format!("{CALLED}.echo"),
+            arguments: self.arguments.clone(),
+        };
+        Ok(Turn {
+            text: over.then(|| "done".to_owned()),
+            calls: if over { vec![] } else { (0..self.calls).map(call).collect() },
+            stop: if over { StopReason::EndTurn } else { StopReason::ToolCalls },
+            usage: None,
+            provider_state: None,
+        })
+    }
+
+    fn label(&self) -> String {
+        "bench (scripted)".into()
+    }
+
+    fn is_scripted(&self) -> bool {
+        true
+    }
+}

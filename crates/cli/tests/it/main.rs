@@ -1,0 +1,13 @@
+//! The `hookwright` program from outside: real processes, real servers, scripted models.
+//!
+//! Invariant: no test reads or writes outside its own folder below `CARGO_TARGET_TMPDIR`, and none sees the user's environment.
+//! Invariant: whatever a program is fed, its standard error never holds a panic; [`support::Finished`] looks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod approvals;
+mod crash;
+mod hooks;
+mod processes;
+mod run;
+mod support;

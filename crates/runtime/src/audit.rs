@@ -1,0 +1,49 @@
+//! Checks what stands beside a history: the large values that its records name by digest (SPEC §8).
+
+use crate::ports::store::{Store, StoreError};
+use hookwright_core::json::sha256_hex;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// The large values of one history, each checked once.
+#[derive(Debug, Default)]
+pub struct LargeValues {
+    seen: HashSet<String>,
+}
+
+impl LargeValues {
+    /// Checks the values that a record names. Says what is wrong; one that is not there was deleted, which is no fault.
+    pub async fn check(&mut self, store: &dyn Store, record: &str) -> Result<Option<String>, StoreError> {
+        let mut named = vec![];
+        if let Ok(record) = serde_json::from_str::<Value>(record) {
+            self.collect(&record, &mut named);
+        }
+        for sha256 in named {
+            if let Some(text) = store.blob(&sha256).await?
+                && sha256_hex(text.as_bytes()) != sha256
+            {
+                return Ok(Some(format!("the value {sha256} was changed: its digest does not fit")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The digests that were not met before. What an inline value holds is foreign and names nothing.
+    fn collect(&mut self, value: &Value, named: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => match (map.get("sha256"), map.contains_key("bytes"), map.len()) {
+                (Some(Value::String(sha256)), true, 3) if map.contains_key("value") => {
+                    self.seen.insert(sha256.clone());
+                }
+                (Some(Value::String(sha256)), true, 2) => {
+                    if self.seen.insert(sha256.clone()) {
+                        named.push(sha256.clone());
+                    }
+                }
+                _ => map.values().for_each(|v| self.collect(v, named)),
+            },
+            Value::Array(items) => items.iter().for_each(|v| self.collect(v, named)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `cargo xtask bench`: builds everything with optimizations, and runs `crates/bench`.
+//!
+//! Invariant: what is measured is what is built: a release build of all programs, never of a part.
+
+use crate::{env, say};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Write the figures to this file too, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Rounds of single calls; more give steadier figures [default: 40]
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+}
+
+/// Runs it.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    say::step("building with optimizations");
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked", "--bins"]);
+    succeed(build.args(["-p", "hookwright", "-p", "hookwright-testkit", "-p", "hookwright-bench"]))?;
+    say::step("measuring, for two minutes or so; leave the machine alone meanwhile");
+    // Cargo finds the program, wherever the user's target folder is.
+    let mut bench = cargo();
+    bench.args(["run", "--release", "--locked", "--quiet", "-p", "hookwright-bench", "--"]);
+    if let Some(file) = &options.json {
+        let file = std::path::absolute(file).with_context(|| file.display().to_string())?;
+        bench.arg("--json").arg(file);
+    }
+    if let Some(rounds) = options.rounds {
+        bench.arg("--rounds").arg(rounds.to_string());
+    }
+    succeed(&mut bench)
+}
+
+/// In the user's own environment: a figure is of what they would run.
+fn cargo() -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(env::root());
+    cargo
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("start {program}"))?;
+    if !status.success() {
+        bail!("{program} ended with {status}");
+    }
+    Ok(())
+}
