@@ -92,6 +92,16 @@ fn a_detached_job_goes_on_after_the_yes_and_makes_the_call_once_with_what_was_ap
 }
 
 #[test]
+fn a_question_that_was_settled_while_nobody_ran_the_job_is_not_put_again() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    approvals(&world, &["approve", &world.open_approval()]).code(0);
+    let done = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--approve", "no"]).code(0);
+    assert!(done.err.contains("approved by") && !done.err.contains("A person is asked"), "{done}");
+    assert_eq!(world.calls("git"), [("push".to_owned(), json!({"branch": "main"}))]);
+}
+
+#[test]
 fn a_no_with_a_note_denies_and_the_note_is_kept() {
     let reads = exactly("The call to git.push was not made: hook policy.check denied it: to main (declined by Bob).");
     let world = escalated(json!({}), &reads);
