@@ -50,23 +50,46 @@ impl Settings {
             return Ok(());
         }
         let parsed = read_config(&file, self.terminal)?;
-        let digest = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, &file));
+        self.require_trust(&parsed, &file)?;
+        self.config = parsed.config;
+        self.config_file = Some(file);
+        Ok(())
+    }
+
+    /// Loads the configuration that a job was begun with, as it was then, or as the user trusts it now.
+    pub(crate) fn adopt_config_of_job(&mut self, file: PathBuf, then: Option<&str>) -> CliResult<()> {
+        let parsed = read_config(&file, self.terminal)?;
+        let now = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, &file));
+        if then != Some(now.as_str()) {
+            self.require_trust(&parsed, &file)?;
+        }
+        self.config = parsed.config;
+        self.config_file = Some(file);
+        Ok(())
+    }
+
+    /// The digest of the configuration and its manifests as they are now, for the origin of a job.
+    pub(crate) fn config_digest(&self) -> Option<String> {
+        let file = self.config_file.as_ref()?;
+        let bytes = read_bounded(file, config::MAX_CONFIG_BYTES).ok()?;
+        Some(trust::digest(&sha256_hex(&bytes), &manifest_digests(&self.config, file)))
+    }
+
+    fn require_trust(&self, parsed: &ParsedConfig, file: &Path) -> CliResult<()> {
+        let digest = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, file));
         let known = trust::read(&self.env)?;
-        match known.get(&real(&file)) {
-            Some(trusted) if *trusted == digest => {}
+        match known.get(&real(file)) {
+            Some(trusted) if *trusted == digest => Ok(()),
             other => {
                 let what = if other.is_some() {
                     "has changed since it was trusted (it, or a manifest that it names)"
                 } else {
                     "was not trusted yet, and it says which programs are started"
                 };
-                return Err(CliError::usage(format!("{CONFIG_NAME} {what}"))
-                    .hint("look at it, then run `hookwright trust`; or name it with --config for one command"));
+                Err(CliError::usage(format!("{} {what}", shown(file)))
+                    .hint("look at it, then run `hookwright trust`; or name it with --config for one command"))
             }
         }
-        self.config = parsed.config;
-        self.config_file = Some(file);
-        Ok(())
     }
 
     /// How text on stderr looks.
@@ -180,10 +203,12 @@ pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
 /// Digests of the manifests that a configuration names, by folder; a missing one has none.
 pub(crate) fn manifest_digests(config: &Config, file: &Path) -> BTreeMap<PathBuf, String> {
     let base = file.parent().unwrap_or(Path::new("."));
-    let folders = config.tenants.iter().flat_map(|t| &t.plugins).map(|p| base.join(p));
+    // Real paths: the same folder must give the same digest, however it was reached.
+    let folders = config.tenants.iter().flat_map(|t| &t.plugins).map(|p| PathBuf::from(real(&base.join(p))));
     folders
         .map(|folder| {
-            let bytes = std::fs::read(folder.join(crate::setup::MANIFEST_NAME)).unwrap_or_default();
+            let file = folder.join(crate::setup::MANIFEST_NAME);
+            let bytes = read_bounded(&file, hookwright_core::manifest::MAX_MANIFEST_BYTES).unwrap_or_default();
             (folder, sha256_hex(&bytes))
         })
         .collect()

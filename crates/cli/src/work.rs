@@ -100,6 +100,7 @@ pub(crate) fn new_job(
         created_ms: SystemClock.now_ms(),
         origin: json!({
             "plugins": tenant.folders(),
+            "config_digest": settings.config_digest(),
             "config": settings.config_file.as_ref().map(|f| crate::settings::real(f)),
             "tenant": tenant.config.id,
         }),
@@ -121,10 +122,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     if settings.config_file.is_none()
         && let Some(config) = origin["config"].as_str()
     {
-        settings.global.config = Some(PathBuf::from(config));
-        let file = PathBuf::from(config);
-        settings.config = crate::settings::read_config(&file, settings.terminal)?.config;
-        settings.config_file = Some(file);
+        settings.adopt_config_of_job(PathBuf::from(config), origin["config_digest"].as_str())?;
     }
     settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
     let folders: Vec<PathBuf> =
@@ -182,7 +180,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
-    let end = attend(hookwright_runtime::job::run(deps, which, options, door.clone()), &cancel).await;
+    let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     approver.abort();
     watcher.abort();
     door.finish();

@@ -102,7 +102,11 @@ fn decision(mut map: Map<String, Value>, moment: Moment, schema: Option<&Value>)
     let reason = match map.shift_remove("reason") {
         None | Some(Value::Null) => None,
         Some(Value::String(reason)) => Some(reason),
-        Some(other) => return Err(format!("`reason` is {}, not a string", kind(&other))),
+        // What it decided is clear; a deny must not turn into its `on_timeout` over the form of its reason.
+        Some(other) => {
+            map.insert("reason".into(), other);
+            None
+        }
     };
     let decision = match word.as_str() {
         "allow" => Decision::Allow,

@@ -79,6 +79,55 @@ pub fn is_deep(value: &Value, levels: usize) -> bool {
     }
 }
 
+/// Whether every number of a JSON text keeps its value when it is read: whole numbers of 64 bits do, and others that a double holds
+/// to the last digit written. `12345678901234567890123` and `0.12345678901234567890` do not.
+pub fn keeps_numbers(text: &str) -> bool {
+    let (bytes, mut at) = (text.as_bytes(), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b'"' => {
+                while bytes.get(at).is_some_and(|b| *b != b'"') {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'-' | b'0'..=b'9' => {
+                while bytes.get(at).is_some_and(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) {
+                    at += 1;
+                }
+                if !text.get(start..at).is_some_and(keeps_number) {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+fn keeps_number(written: &str) -> bool {
+    let Ok(read) = serde_json::from_str::<Number>(written) else { return false };
+    decimal(written) == decimal(&read.to_string())
+}
+
+/// A number as its significant digits and the power of ten of the last one.
+fn decimal(number: &str) -> Option<(bool, String, i64)> {
+    let (negative, number) = number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return Some((false, String::new(), 0));
+    }
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    let exponent: i64 = exponent.parse().ok()?;
+    let last = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(i64::try_from(zeros).ok()?)?;
+    Some((negative, significant.to_owned(), last))
+}
+
 /// Why a text is not strict JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -170,6 +219,23 @@ mod tests {
     fn canonical_sorts_keys_at_every_depth() {
         let v = json!({"b": [{"z": 1, "a": 2.5}], "a": "é\n"});
         assert_eq!(canonical(&v), r#"{"a":"é\n","b":[{"a":2.5,"z":1}]}"#);
+    }
+
+    #[test]
+    fn numbers_that_reading_would_change_are_found() {
+        for text in [
+            r#"{"a":[1,-2,0,-0,1.0,1.10,1e2,1.5E-3,0.1,18446744073709551615,-9223372036854775808,0e5]}"#,
+            r#"{"a":"12345678901234567890123","b\"1234567890123456789012":1}"#,
+            "1e22",
+            "100000000000000000000",
+        ] {
+            assert!(keeps_numbers(text), "{text}");
+        }
+        for number in
+            ["12345678901234567890123", "18446744073709551617", "0.12345678901234567890", "-1.00000000000000000001"]
+        {
+            assert!(!keeps_numbers(&format!(r#"{{"a":[true,{number}]}}"#)), "{number}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Examples and templates are whole: a manifest that the core takes, a README, events with what must come of them.
 
-use crate::repository::{extension, files, root, text};
+use crate::repository::{files, root, text};
 use hookwright_core::manifest::{self, Source};
 use serde_json::Value;
 
@@ -66,9 +66,10 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 fn manifests_that_guides_show_are_good_ones() {
     let mut shown = 0;
     let mut wrong = Vec::new();
-    for file in
-        files().iter().filter(|file| *file == "README.md" || (file.starts_with("docs/") && extension(file) == "md"))
-    {
+    for file in files().iter().filter(|file| {
+        *file == "README.md"
+            || (file.starts_with("docs/") && std::path::Path::new(file).extension().is_some_and(|e| e == "md"))
+    }) {
         for block in blocks(&text(file).unwrap(), "yaml")
             .iter()
             .filter(|block| block.contains("id: ") && !block.contains("tenants:"))

@@ -85,7 +85,6 @@ fn anything_else_is_not_a_valid_decision() {
         (json!({"structuredContent": [1]}), "structuredContent is a list"),
         (json!("allow"), "the result is not an object"),
         (Value::Null, "the result is not an object"),
-        (text("{\"decision\":\"deny\",\"reason\":7}"), "`reason` is a number"),
     ] {
         check(raw, &format!("invalid: {why}"));
     }
@@ -109,6 +108,12 @@ fn modify_needs_its_key_with_the_right_type_and_schema() {
     check_at(Moment::PostToolCall, m("result", json!([{"type": "text", "text": "x"}])), "modify [");
     check_at(Moment::PostToolCall, m("result", json!({"a": 1})), "invalid: `modify`: `result` is neither");
     check_at(Moment::PostToolCall, m("result", json!([1])), "invalid: `modify`: `result` is neither");
+}
+
+#[test]
+fn a_reason_that_is_no_text_does_not_undo_the_decision() {
+    let a = read(&text("{\"decision\":\"deny\",\"reason\":7}"), Moment::JobEnd, None).unwrap();
+    assert_eq!((a.decision, a.reason, a.other), (Decision::Deny, None, Some(json!({"reason": 7}))));
 }
 
 #[test]

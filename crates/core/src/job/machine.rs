@@ -15,7 +15,8 @@ use crate::stored::Stored;
 use crate::text;
 use crate::verdict::{Denial, Verdict};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::borrow::Cow;
 
 /// How often a model is told that its output breaks the agent's schema before the job fails.
 const OUTPUT_CORRECTIONS: u32 = 2;
@@ -474,15 +475,15 @@ impl Machine {
 
     fn say(&mut self, message: Message) {
         let digest = match &message {
-            // As JSON: `Debug` may write a text in another way with the next compiler, and histories outlive compilers.
-            Message::User { content } => json::canonical(&json!(["user", content.sha256])),
+            Message::User { content } => format!("user {}", content.sha256),
             Message::Assistant { text, calls, provider_state } => {
                 let sha = |s: &Option<Stored>| s.as_ref().map(|s| s.sha256.clone());
-                let calls: Vec<_> = calls.iter().map(|c| (&c.provider_id, &c.tool, &c.arguments.sha256)).collect();
-                json::canonical(&json!(["assistant", sha(text), calls, sha(provider_state)]))
+                let calls: Vec<_> =
+                    calls.iter().map(|c| (lasting(&c.provider_id), lasting(&c.tool), &c.arguments.sha256)).collect();
+                format!("assistant {:?} {calls:?} {:?}", sha(text), sha(provider_state))
             }
             Message::Tool { provider_id, tool, content, is_error } => {
-                json::canonical(&json!(["tool", provider_id, tool, content.sha256, is_error]))
+                format!("tool {:?} {:?} {} {is_error}", lasting(provider_id), lasting(tool), content.sha256)
             }
         };
         self.conversation = json::sha256_hex(format!("{}\n{digest}", self.conversation).as_bytes());
@@ -498,6 +499,15 @@ impl Machine {
         self.pending.clear();
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);
+    }
+}
+
+/// A text whose `Debug` form is the same with every compiler, since histories outlive compilers: plain ASCII, or a digest.
+fn lasting(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(json::sha256_hex(text.as_bytes()))
     }
 }
 

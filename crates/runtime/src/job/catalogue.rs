@@ -90,22 +90,22 @@ impl Catalogue {
         current(tools, name).await.map(|f| f.input_schema)
     }
 
-    /// A call that a model asks for, with what is known of the function; refused where it may not or can't be made.
+    /// A call that a model asks for, with what is known of the function; refused where it may not or can't be made. `fault` is what
+    /// is wrong with its arguments.
     pub(super) fn requested(
         &self,
         spec: &JobSpec,
         provider_id: String,
         tool: String,
         arguments: Stored,
-        is_object: bool,
+        fault: Option<&str>,
     ) -> RequestedCall {
         let known = self.snapshot().get(&tool).cloned();
         // A name that the model made up may be of any length: it stands in records and goes back to the model.
         let tool = if known.is_some() { tool } else { tool.chars().take(NAME_CHARS).collect() };
         let shown = text::shown(&tool, 200);
         let refused = match &known {
-            Some(_) if is_object => None,
-            Some(_) => Some(format!("The call to {shown} was not made: its arguments are not a JSON object.")),
+            Some(_) => fault.map(|why| format!("The call to {shown} was not made: {why}.")),
             None => Some(match FunctionName::parse(&tool) {
                 Ok(name) if visible::sees(spec, &name) => {
                     let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);

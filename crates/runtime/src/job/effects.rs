@@ -312,9 +312,9 @@ impl Workshop {
             .calls
             .into_iter()
             .map(|call| {
-                let is_object = call.arguments.is_object();
+                let fault = arguments_fault(&call.arguments);
                 let arguments = keep(call.arguments);
-                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, is_object)
+                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault)
             })
             .collect();
         Fact::ModelAnswered {
@@ -329,6 +329,19 @@ impl Workshop {
             output_fault,
             ms,
         }
+    }
+}
+
+/// Why arguments can't be sent. They are text where the model wrote no object, or a number that would not arrive as it was written.
+fn arguments_fault(arguments: &Value) -> Option<&'static str> {
+    match arguments {
+        Value::Object(_) => None,
+        Value::String(raw) if json::parse_strict(raw).is_ok_and(|v| v.is_object()) && !json::keeps_numbers(raw) => {
+            Some(
+                "a number in its arguments has more digits than can be kept; where a text is accepted, write it as text",
+            )
+        }
+        _ => Some("its arguments are not a JSON object"),
     }
 }
 

@@ -372,3 +372,28 @@ async fn a_call_that_was_begun_and_cannot_be_repeated_may_have_been_made() {
     let told = world.store.with(|m| m.records.iter().find(|r| r.contains(r#""tool_returned""#)).cloned()).unwrap();
     assert!(told.contains(r#""end":"unknown""#) && told.contains("its server is down"), "{told}");
 }
+
+#[tokio::test]
+async fn a_number_that_would_not_arrive_as_written_is_not_sent() {
+    struct Wei;
+    #[async_trait::async_trait]
+    impl Model for Wei {
+        async fn turn(&self, request: TurnRequest<'_>, sink: &dyn TurnSink) -> Result<Turn, ModelError> {
+            let mut turn = OneCall.turn(request, sink).await?;
+            turn.calls.iter_mut().for_each(|c| c.arguments = json!(r#"{"wei":12345678901234567890123}"#));
+            Ok(turn)
+        }
+        fn label(&self) -> String {
+            "wei".into()
+        }
+        fn is_scripted(&self) -> bool {
+            true
+        }
+    }
+    let mut world = world(answer("allow"), json!({"content": []}));
+    world.deps.model = Arc::new(Wei);
+    assert!(matches!(world.run(new_job(Moment::PreToolCall)).await.unwrap(), End::Finished(Outcome::Completed { .. })));
+    let records = world.store.with(|m| m.records.clone()).concat();
+    assert!(records.contains("The call to git.push was not made: a number in its arguments has more digits"));
+    assert!(!records.contains(r#""do":"call_tool""#));
+}

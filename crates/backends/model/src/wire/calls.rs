@@ -1,6 +1,6 @@
 //! Calls: their ids, and arguments in both directions.
 
-use hookwright_core::json::{parse_strict, sha256_hex};
+use hookwright_core::json::{keeps_numbers, parse_strict, sha256_hex};
 use hookwright_core::message::Message;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -48,13 +48,13 @@ pub(super) fn wire_id(id: &str, max_len: usize) -> String {
 }
 
 /// Arguments as the model wrote them. No text, or `null`, is a call without arguments; what is no JSON object
-/// (cut off, a list, a key twice) stays text, and the runtime refuses the call.
+/// (cut off, a list, a key twice), or holds a number that reading would change, stays text, and the runtime refuses the call.
 pub(crate) fn parse_arguments(raw: &str) -> Value {
     if raw.trim().is_empty() {
         return json!({});
     }
     match parse_strict(raw) {
-        Ok(value @ Value::Object(_)) => value,
+        Ok(value @ Value::Object(_)) if keeps_numbers(raw) => value,
         Ok(Value::Null) => json!({}),
         Ok(_) | Err(_) => Value::String(raw.to_owned()),
     }

@@ -1,0 +1,96 @@
+//! Takes a job up again: its lease, its history, and what was under way when the last process ended (SPEC §8).
+//!
+//! Invariant: a take-up that fails leaves the job to nobody.
+
+use super::Runner;
+use crate::job::journal::Journal;
+use crate::job::{Deps, RunError};
+use crate::observe::Observer;
+use crate::ports::store::{ApprovalState, Lease};
+use hookwright_core::history::{ReplayError, replay};
+use hookwright_core::job::{Command, Fact, Mismatch, Settlement, ToolOutcome, settle};
+use std::sync::Arc;
+
+impl Runner {
+    pub(super) async fn resume(
+        deps: Deps,
+        job: &str,
+        process: String,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, RunError> {
+        let lease = deps.store.take_lease(job).await?;
+        let (store, held) = (deps.store.clone(), lease.clone());
+        let taken = Self::take_up(deps, lease, job, process, observer).await;
+        if taken.is_err() {
+            // Nobody runs it now: whoever mends the cause must not have to wait for this process to end.
+            let _ = store.release(&held).await;
+        }
+        taken
+    }
+
+    async fn take_up(
+        deps: Deps,
+        lease: Lease,
+        job: &str,
+        process: String,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, RunError> {
+        let texts = deps.store.records(job, 0).await?;
+        let (machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
+        if machine.spec().job != job {
+            // Another job's history under this one's name: its calls must not be made again.
+            let mismatch = Mismatch::Unexpected(format!("this is the history of job {}", machine.spec().job));
+            let why = ReplayError::Mismatch { seq: 0, mismatch };
+            return Err(RunError::Replay { job: job.to_owned(), why });
+        }
+        let journal = Journal::new(deps.store.clone(), Some(lease), head, None);
+        let mut runner = Self::assemble(deps, machine, journal, observer);
+        if runner.machine.outcome().is_some() {
+            runner.status();
+            return Ok(runner);
+        }
+        let now = runner.now();
+        runner.journal.record(now, Fact::Resumed { process });
+        runner.settle_all(now).await?;
+        runner.status();
+        Ok(runner)
+    }
+
+    /// What was under way when the last process ended (SPEC §8).
+    async fn settle_all(&mut self, now: u64) -> Result<(), RunError> {
+        if let Some(outcome) = self.machine.due_outcome().cloned() {
+            for row in self.journal.store.approvals(true).await? {
+                if row.job == self.machine.spec().job {
+                    self.journal.closed(row.id, ApprovalState::Closed);
+                }
+            }
+            return self.finish(now, outcome);
+        }
+        let pending: Vec<(Command, bool)> = self.machine.pending().map(|(c, begun)| (c.clone(), begun)).collect();
+        for (command, begun) in pending {
+            if let Command::OpenApproval { effect, approval } = &command
+                && begun
+            {
+                let row = self.journal.store.approval(&approval.id).await?;
+                self.opened.insert(effect.clone(), row.opened_ms);
+            }
+            if !begun {
+                self.emit(now, vec![command])?;
+                continue;
+            }
+            match settle(&command) {
+                Settlement::Again | Settlement::Wait => {
+                    self.again.extend(command.effect().map(str::to_owned));
+                    self.next.push(command);
+                }
+                Settlement::Unknown => {
+                    let effect = command.effect().unwrap_or_default().to_owned();
+                    let why = "the process ended while it was under way".to_owned();
+                    let outcome = ToolOutcome::Unknown { why };
+                    self.take(now, Fact::ToolReturned { effect, outcome, ms: 0.0 })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
