@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The job completed, or the command did what it was asked.
 pub(crate) const OK: u8 = 0;
-/// The job failed, a history does not verify or replay, or the store can't be used.
+/// The job failed, a history does not verify or replay, the store can't be used, or standard output can't be written.
 pub(crate) const FAILED: u8 = 1;
 /// Usage, a manifest or the configuration is wrong; nothing was run.
 pub(crate) const USAGE: u8 = 2;

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         }
         error.code
     });
+    let code = if code == exit::OK && terminal::lost_data() { exit::FAILED } else { code };
     ExitCode::from(code)
 }
 

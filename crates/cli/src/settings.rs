@@ -7,7 +7,7 @@ use crate::story::{Color, Look, Surroundings};
 use crate::terminal::Terminal;
 use crate::trust;
 use hookwright_core::config::{self, Config, LogFormat, ParsedConfig, TenantConfig};
-use hookwright_core::diagnostic::{Diagnostic, render_all, summary};
+use hookwright_core::diagnostic::{Diagnostic, summary};
 use hookwright_core::json::sha256_hex;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -181,7 +181,8 @@ pub(crate) fn read_config(file: &Path, terminal: Terminal) -> CliResult<ParsedCo
 pub(crate) fn faults(found: &[Diagnostic], terminal: Terminal) -> CliError {
     let palette = terminal.palette();
     let sum = summary(found).unwrap_or_default();
-    CliError::usage(format!("{sum}\n{}", render_all(found, &palette).trim_end())).kind("Manifest")
+    let shown: Vec<String> = found.iter().map(|d| d.render(&palette)).collect();
+    CliError::usage(format!("{sum}\n{}", shown.join("\n").trim_end())).kind("Manifest")
 }
 
 /// A file's bytes, at most a little over `limit`: the parser says what is too large.

@@ -7,6 +7,7 @@ use crate::story::Color;
 use crate::story::{self, output::Places};
 use hookwright_core::diagnostic::{Diagnostic, Palette, render_all};
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who reads what we write.
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +50,27 @@ pub(crate) fn columns() -> Option<usize> {
 /// Data: to stdout, with a newline. A reader that went away is no error of ours.
 pub(crate) fn data(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ =
+    let written =
         out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") });
-    let _ = out.flush();
+    see_to(written.and_then(|()| out.flush()));
+}
+
+/// Whether something that was asked for could not be written to stdout.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Says so, once, where stdout can't be written (a full disk). A reader that went away did so by its own will.
+fn see_to(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        note(&format!("error: standard output can't be written: {error}"));
+    }
+}
+
+/// Whether data was lost on its way to stdout: then no command may say that all is well.
+pub(crate) fn lost_data() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// For people: to stderr, with a newline.
@@ -66,7 +85,7 @@ pub(crate) fn output(value: &serde_json::Value, shown: bool) {
         output_on_terminal: std::io::stdout().is_terminal(),
         story_on_terminal: std::io::stderr().is_terminal(),
     };
-    let _ = story::output::emit(value, shown, places, &mut std::io::stdout().lock());
+    see_to(story::output::emit(value, shown, places, &mut std::io::stdout().lock()));
 }
 
 /// One JSON value on stdout.

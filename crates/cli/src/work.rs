@@ -31,7 +31,7 @@ use hookwright_model::Options as ModelOptions;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
-use hookwright_runtime::ports::store::{NewJob, Store};
+use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
@@ -183,6 +183,8 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     approver.abort();
     watcher.abort();
+    // They hold the store: it is closed in order only when they are gone.
+    let _ = tokio::join!(approver, watcher);
     door.finish();
     host.shutdown().await;
     let end = match end {
@@ -265,10 +267,12 @@ async fn report(
             (Some(outcome), code)
         }
         Ok(End::Detached) => (None, exit::WAITING),
+        Err(RunError::Store(error @ StoreError::Leased { .. })) => return Err(error.into()),
         Err(error) => {
+            let kind = if matches!(error, RunError::Store(_)) { "Store" } else { "Failed" };
             let hint =
                 format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
-            return Err(CliError::failed(error.to_string()).hint(hint));
+            return Err(CliError::failed(error.to_string()).kind(kind).hint(hint));
         }
     };
     let output = match &outcome {

@@ -27,11 +27,12 @@ const HASH_ASIDE_BYTES: usize = 256 * 1024;
 
 /// The store in one SQLite file. Cheap to share; dropping the last reference writes what waits and gives all leases back.
 pub struct SqliteStore {
-    // The order of the fields is the order of their ends: first the writer, so that the last thing that happens is reading.
-    writer: Option<Writer>,
+    // The order of the fields is the order of their ends: readers first. Whoever closes the file last merges the write-ahead log
+    // into it, and a connection that only reads can't.
     poller: Poller,
     inbox: Arc<InboxWatch>,
     readers: Arc<Readers>,
+    writer: Option<Writer>,
     access: Access,
     site: Arc<Site>,
     me: Arc<Holder>,

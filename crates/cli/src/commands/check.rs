@@ -102,9 +102,8 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
                 note(render_all(&report.diagnostics, &settings.terminal.palette()).trim_end());
             }
             crate::terminal::data(&text(&report));
-            match summary(&report.diagnostics) {
-                Some(sum) => note(&sum),
-                None => note("no errors, no warnings"),
+            if summary(&report.diagnostics).is_none() {
+                note("no errors, no warnings");
             }
         }
     }

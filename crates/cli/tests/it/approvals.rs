@@ -247,7 +247,8 @@ fn types(running: &mut Running, lines: &[&str]) {
     for line in lines {
         // What is typed before the question stands there is no answer to it.
         std::thread::sleep(Duration::from_millis(700));
-        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let end = if line.chars().all(char::is_control) { "" } else { "\n" };
+        stdin.write_all(format!("{line}{end}").as_bytes()).unwrap();
     }
     std::mem::forget(stdin);
 }
@@ -295,4 +296,30 @@ fn a_prompt_ends_when_somebody_decides_elsewhere() {
     drop(stdin);
     assert_eq!(done.status.code(), Some(0), "{done}");
     assert!(done.out.contains("Ada"), "{done}");
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_cancels_the_job() {
+    let world = escalated(json!({}), &json!([]));
+    let mut running = on_a_terminal(&world, &["--as", "Ada"]);
+    let id = world.open_approval();
+    types(&mut running, &["\u{3}"]);
+    let done = running.finish();
+    assert_eq!(done.status.code(), Some(130), "{done}");
+    approvals(&world, &["approve", &id]).code(1).tells(&["closed"]);
+    assert!(world.calls("git").is_empty());
+}
+
+#[test]
+fn the_end_of_the_input_at_the_prompt_decides_nothing() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    let mut running = on_a_terminal(&world, &[]);
+    let id = world.open_approval();
+    types(&mut running, &["\u{4}"]);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!running.is_over(), "the approval waits on");
+    approvals(&world, &["approve", &id]).code(0);
+    let done = running.finish();
+    assert_eq!(done.status.code(), Some(0), "{done}");
+    assert!(done.out.contains("Nothing was decided"), "{done}");
 }

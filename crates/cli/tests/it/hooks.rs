@@ -1,6 +1,6 @@
 //! Hooks over a real job: every answer at every moment, and the exact words that the model reads (SPEC §4–§6).
 
-use crate::support::{Finished, Plugin, World, eventually, exactly, function, says};
+use crate::support::{Plugin, World, eventually, exactly, function, says};
 use serde_json::{Value, json};
 
 const NO_ONE: Value = Value::Null;
@@ -294,7 +294,7 @@ fn a_late_answer_is_recorded_as_late_and_the_server_was_told_to_stop() {
     let slow = json!([{"sleep_ms": 1500}, says("allow", NO_ONE)]);
     let agent = Plugin::new("p").server("git", json!([function("push", json!({"text": "pushed"}))])).turns(json!([
         {"call": {"tool": "git.push"}},
-        {"expect": "did not answer within 200ms", "say": "I wait.", "delay": "2s"}
+        {"expect": "did not answer within 200ms", "say": "ok", "delay": "2s"}
     ]));
     let world = world([policy(slow, json!({"on": "pre_tool_call", "timeout": "200ms"})), agent]);
     let done = world.run(&[]).code(0);
@@ -361,7 +361,7 @@ fn a_hook_server_that_dies_is_restarted_and_its_hooks_fail_visibly_meanwhile() {
     ]});
     let agent = Plugin::new("p").server("git", json!([function("push", json!({"text": "pushed"}))])).turns(json!([
         {"call": {"tool": "git.push", "with": {"n": 1}}},
-        {"expect": "was not made: hook policy.check denied it: failed:", "say": "later", "call": {"tool": "git.push", "with": {"n": 2}}, "delay": "3s"},
+        {"expect": "was not made: hook policy.check denied it: failed:", "call": {"tool": "git.push", "with": {"n": 2}}, "delay": "3s"},
         {"expect": exactly("pushed"), "say": "done"}
     ]));
     let world = world([policy(cases, json!({"on": "pre_tool_call"})), agent]);
@@ -376,9 +376,9 @@ fn a_declared_hook_that_cannot_be_asked_denies_and_is_said_at_once() {
     let missing = Plugin::new("policy")
         .server("policy", json!([function("other", says("allow", NO_ONE))]))
         .hook(json!({"on": "pre_tool_call", "call": "policy.check"}));
-    let world = world([missing, pushes("never")]);
-    let done: Finished = world.run(&["--output", "text"]);
-    assert!(done.err.contains("policy.check can't be asked"), "{done}");
+    let reads = "The call to git.push was not made: hook policy.check denied it: failed: the tool policy lists no function check.";
+    let world = world([missing, pushes(reads)]);
+    world.run(&["--output", "text"]).code(0).tells(&["policy/plugin.yaml:1", "policy.check"]);
     assert!(world.calls("git").is_empty());
     world.call(&["check", "policy"]).code(2).tells(&["policy.check"]);
 }

@@ -6,8 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod approvals;
+mod bad_input;
+mod commands;
 mod crash;
+mod examples;
 mod hooks;
 mod processes;
 mod run;
+mod store;
 mod support;

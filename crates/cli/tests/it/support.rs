@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A folder of its own, in which everything of a test happens.
 pub(crate) struct World {
@@ -174,7 +174,7 @@ impl Plugin {
         self
     }
 
-    /// Writes it, and makes it the last of the world's plugins.
+    /// Writes it, and makes it the last of the world's plugins, if it is new.
     pub(crate) fn save(self, world: &World) -> PathBuf {
         let folder = world.path(&self.id);
         std::fs::create_dir_all(&folder).unwrap();
@@ -199,7 +199,10 @@ impl Plugin {
             world.write(&format!("{}/script.yaml", self.id), json!({ "turns": self.turns }).to_string());
         }
         world.write(&format!("{}/plugin.yaml", self.id), manifest.to_string());
-        world.plugins.borrow_mut().push(self.id);
+        let mut plugins = world.plugins.borrow_mut();
+        if !plugins.contains(&self.id) {
+            plugins.push(self.id);
+        }
         folder
     }
 }

@@ -1,0 +1,329 @@
+//! `check`, `trust`, `new`, `demo`, completions, and manners of the command line.
+
+use crate::support::{Finished, Plugin, Running, World, function, says};
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+fn policy() -> Plugin {
+    Plugin::new("p")
+        .server("policy", json!([function("check", says("allow", json!({})))]))
+        .hook(json!({"on": "job_start", "call": "policy.check"}))
+        .turns(json!([{"say": "done"}]))
+}
+
+#[test]
+fn check_is_exit_0_where_all_is_well_and_shows_what_is_declared_and_loaded() {
+    let world = World::with(policy());
+    let report = world.call(&["check", "p", "--output", "json"]).code(0).json();
+    assert_eq!((&report["ok"], &report["errors"]), (&json!(true), &json!(0)));
+    let hook = &report["plugins"][0]["hooks"][0];
+    assert_eq!(
+        (&hook["call"], &hook["declared"], &hook["loaded"]),
+        (&json!("policy.check"), &json!(true), &json!(true))
+    );
+    assert_eq!(report["plugins"][0]["tools"][0]["functions"], json!(["check"]));
+    let text = world.call(&["check", "p"]).code(0);
+    assert!(text.out.contains("loaded") && text.out.contains("policy.check"), "{text}");
+}
+
+#[test]
+fn check_finds_what_only_running_servers_tell_and_warnings_change_no_exit_code() {
+    let world = World::new();
+    policy().hook(json!({"on": "job_start", "call": "policy.chekc"})).save(&world);
+    let report = world.call(&["check", "p", "--output", "json"]).code(2).json();
+    let found = report["diagnostics"].as_array().unwrap();
+    assert!(
+        found.iter().any(|d| d["code"] == "unknown-function" && d["hint"].to_string().contains("check")),
+        "{found:?}"
+    );
+
+    policy()
+        .hook(json!({"on": "pre_tool_call", "call": "policy.check", "match": {"tools": ["gti.push"]}}))
+        .save(&world);
+    let report = world.call(&["check", "p", "--output", "json"]).code(0).json();
+    assert_eq!(report["diagnostics"][0]["code"], "pattern-fits-nothing");
+
+    world.write("dead/plugin.yaml", "tools: [{ id: gone, mcp: [no-such-program-anywhere] }]\n");
+    let done = world.call(&["check", "dead", "--output", "json"]).code(2);
+    assert_eq!(done.json()["diagnostics"][0]["code"], "tool-failed", "{done}");
+    let done = world.call(&["check", "dead"]).code(2);
+    assert_eq!(done.err.matches("1 error").count(), 1, "{done}");
+    world.call(&["check", "nowhere"]).code(2).tells(&["nowhere"]);
+}
+
+fn ask(world: &World, event: &Value, more: &[&str]) -> Finished {
+    world.write("event.json", event.to_string());
+    let mut args = vec!["ask", "--event", "event.json", "--output", "json"];
+    args.extend(more);
+    world.call(&args)
+}
+
+#[test]
+fn ask_prints_verdict_value_and_answers_and_makes_no_call() {
+    let world = World::new();
+    Plugin::new("p")
+        .server(
+            "policy",
+            json!([
+                function("rewrite", says("modify", json!({"arguments": {"branch": "fix"}, "reason": "not main"}))),
+                function("denies", says("deny", json!({"reason": "closed"}))),
+                function("hangs", json!({"await_cancel": true})),
+            ]),
+        )
+        .server("git", json!([function("push", json!({"text": "pushed"}))]))
+        .hook(json!({"on": "pre_tool_call", "call": "policy.rewrite"}))
+        .hook(json!({"on": "pre_tool_call", "call": "policy.denies", "match": {"tools": ["git.push"]}}))
+        .hook(json!({"on": "job_start", "call": "policy.hangs", "timeout": "200ms", "on_timeout": "escalate"}))
+        .save(&world);
+    let event = json!({"event": "pre_tool_call", "tool": "git.push", "arguments": {"branch": "main"}});
+    let report = ask(&world, &event, &["--plugin", "p"]).code(0).json();
+    assert_eq!((&report["verdict"], &report["tool"]), (&json!("deny"), &json!("git.push")));
+    assert_eq!(report["value"], json!({"branch": "fix"}));
+    assert_eq!(report["says"], "The call to git.push was not made: hook policy.denies denied it: closed.");
+    let answers = report["answers"].as_array().unwrap();
+    let brief: Vec<_> = answers
+        .iter()
+        .map(|a| (a["hook"].as_str().unwrap(), a["decision"].as_str().unwrap(), a["changed"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(brief, [("policy.rewrite", "modify", true), ("policy.denies", "deny", false)]);
+    assert!(answers.iter().all(|a| a["ms"].is_number() && a["failed"].is_null()));
+    let start = ask(&world, &json!({"event": "job_start", "input": "hi"}), &["--plugin", "p"]).code(0).json();
+    assert_eq!(
+        (&start["verdict"], &start["answers"][0]["failed"]),
+        (&json!("escalate"), &json!("did not answer within 200ms"))
+    );
+    let unmatched = ask(&world, &json!({"event": "job_end", "output": "x"}), &["--plugin", "p"]).code(0).json();
+    assert_eq!(
+        (&unmatched["verdict"], &unmatched["value"], &unmatched["answers"]),
+        (&json!("allow"), &json!("x"), &json!([]))
+    );
+    assert!(world.calls("git").is_empty());
+    assert!(!world.path(".hookwright").exists() && !world.path("jobs.db").exists(), "nothing is stored");
+}
+
+#[test]
+fn an_event_that_is_none_is_exit_2_and_says_why() {
+    let world = World::with(policy());
+    for (event, why) in [
+        ("", "no event"),
+        ("nonsense", "no event"),
+        ("[]", "not a JSON object"),
+        ("{}", "`event` is missing"),
+        (r#"{"event": "pre_tool_cal"}"#, "pre_tool_call"),
+        (r#"{"event": "pre_tool_call", "arguments": {}}"#, "`tool` is missing"),
+        (r#"{"event": "pre_tool_call", "tool": "a.b", "arguments": []}"#, "`arguments` is not an object"),
+        (r#"{"event": "job_start"}"#, "`input` is missing"),
+        (r#"{"event": "job_start", "input": "x", "inptu": 1}"#, "inptu"),
+        (r#"{"event": "job_start", "event": "job_end", "input": "x"}"#, "event"),
+        (r#"{"event": 5}"#, "not a string"),
+    ] {
+        world.write("event.json", event);
+        world.call(&["ask", "--plugin", "p", "--event", "event.json"]).code(2).tells(&[why]);
+    }
+    world.write("event.json", [0xff, 0xfe, b'{']);
+    world.call(&["ask", "--plugin", "p", "--event", "event.json"]).code(2);
+    world.call(&["ask", "--plugin", "p", "--event", "no.json"]).code(2).tells(&["no.json"]);
+    world.call(&["ask", "--plugin", "p", "--event", "-"]).code(2);
+    assert!(world.calls("policy").is_empty());
+}
+
+#[test]
+fn a_configuration_of_the_folder_is_loaded_only_once_it_is_trusted_as_it_is() {
+    let world = World::with(policy());
+    world.write("hookwright.yaml", "tenants: [{ id: team, plugins: [p] }]\n");
+    let run = || world.call(&["run", "--input", "x", "--output", "json"]);
+    run().code(2).tells(&["was not trusted yet", "hookwright trust"]);
+    assert!(world.messages("policy").is_empty(), "no server was started");
+    world.call(&["check"]).code(2).tells(&["hookwright trust"]);
+    world.call(&["jobs", "list"]).code(2).tells(&["hookwright trust"]);
+    world.call(&["trust"]).code(0).tells(&["trusted"]);
+    assert_eq!(run().code(0).records("started")[0]["spec"]["tenant"], "team");
+
+    world.write("hookwright.yaml", "tenants: [{ id: team, plugins: [p] }] # changed\n");
+    run().code(2).tells(&["has changed since it was trusted"]);
+    world.call(&["--config", "hookwright.yaml", "run", "--input", "x"]).code(0);
+    world.call(&["trust"]).code(0);
+    run().code(0);
+    // The manifest says what is started: it is covered too.
+    let manifest = std::fs::read_to_string(world.path("p/plugin.yaml")).unwrap();
+    world.write("p/plugin.yaml", manifest + "\n");
+    run().code(2).tells(&["has changed since it was trusted"]);
+    world.call(&["trust"]).code(0);
+    run().code(0);
+    world.call(&["trust", "--remove"]).code(0);
+    run().code(2).tells(&["was not trusted yet"]);
+    // What flags name is trusted by naming it.
+    world.run(&[]).code(0);
+}
+
+#[test]
+fn secrets_are_only_those_that_the_tenant_allows() {
+    let world = World::new();
+    Plugin::new("p")
+        .scripted("git", json!({"tools": []}), json!({"env": {"TOKEN": {"from": "MY_TOKEN"}}}))
+        .turns(json!([{"say": "done"}]))
+        .save(&world);
+    let config = |secrets: &str| world.write("c.yaml", format!("tenants: [{{ id: t, plugins: [p]{secrets} }}]\n"));
+    config("");
+    let run = || {
+        let mut command = world.hookwright(&["--config", "c.yaml", "run", "--input", "x"]);
+        command.env("MY_TOKEN", "t");
+        Running::start(command).finish()
+    };
+    run().code(2).tells(&["MY_TOKEN", "secrets"]);
+    config(", secrets: [MY_TOKEN]");
+    run().code(0);
+}
+
+#[test]
+fn a_new_plugin_passes_check_at_once() {
+    let world = World::new();
+    world.call(&["new", "plugin", "guard"]).code(0);
+    world.call(&["check", "guard"]).code(0);
+    let report = world
+        .call(&["ask", "--plugin", "guard", "--event", "guard/events/push_to_main.json", "--output", "json"])
+        .code(0)
+        .json();
+    assert!(report["answers"][0]["failed"].is_null(), "{report}");
+    world.call(&["new", "plugin", "guard"]).code(2).tells(&["guard"]);
+    for bad in ["../x", "a b", "", "claude-code"] {
+        world.call(&["new", "plugin", bad]).code(2);
+    }
+}
+
+#[test]
+fn the_demo_runs_without_keys_and_twice() {
+    let world = World::new();
+    for _ in 0..2 {
+        let done = world.call(&["demo", "--approve", "yes", "--output", "json"]).code(0);
+        assert_eq!(done.json()["status"], "completed");
+        let summary = &done.json()["summary"];
+        for kind in ["modified", "denied", "escalated", "approvals"] {
+            assert!(summary[kind].as_u64().unwrap() >= 1, "{kind}: {summary}");
+        }
+    }
+    let text = world.call(&["demo", "--approve", "no"]).code(0);
+    assert!(text.err.contains("hookwright"), "{text}");
+    world.write("mine/file", "x");
+    world.call(&["demo", "--dir", "mine"]).code(2).tells(&["mine"]);
+    assert!(world.path("mine/file").exists());
+}
+
+fn widths(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
+}
+
+#[test]
+fn help_is_at_most_100_columns_wide_and_names_the_exit_codes() {
+    let world = World::new();
+    let help = world.call(&["--help"]).code(0);
+    assert!(help.out.contains("130 cancelled") && help.err.is_empty(), "{help}");
+    for command in [
+        &["run"][..],
+        &["check"],
+        &["ask"],
+        &["jobs"],
+        &["jobs", "resume"],
+        &["approvals"],
+        &["approvals", "approve"],
+        &["audit"],
+        &["audit", "verify"],
+        &["replay"],
+        &["trust"],
+        &["new", "plugin"],
+        &["demo"],
+        &["completions"],
+    ] {
+        let help = world.call(&[command, &["--help"]].concat()).code(0);
+        assert!(widths(&help.out) <= 100 && help.err.is_empty(), "{command:?}\n{help}");
+    }
+    assert!(world.call(&["--version"]).code(0).out.starts_with("hookwright "));
+    world.call(&[]).code(2);
+    world.call(&["apprvals"]).code(2).tells(&["'approvals'"]);
+    world.call(&["help", "run"]).code(0);
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(world.call(&["completions", shell]).code(0).out.contains("approvals"), "{shell}");
+    }
+    world.call(&["completions", "tcsh"]).code(2);
+}
+
+#[test]
+fn colors_are_only_where_they_are_wanted() {
+    let world = World::with(policy());
+    let plain = world.run(&["--output", "text"]).code(0);
+    assert!(!plain.err.contains('\u{1b}'), "{plain}");
+    let colored = world.run(&["--output", "text", "--color", "always"]).code(0);
+    assert!(colored.err.contains('\u{1b}') && !colored.out.contains('\u{1b}'));
+    let mut command = world.job(&["--output", "text"]);
+    command.env("NO_COLOR", "1").env("TERM", "xterm");
+    assert!(!Running::start(command).finish().code(0).err.contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_reason_to_panic() {
+    let world = World::with(policy());
+    for args in [&["--help"][..], &["completions", "zsh"], &["run", "--plugin", "p", "--input", "x"], &["jobs", "list"]]
+    {
+        let mut command = world.hookwright(args);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        command.stdout(writer).stderr(Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!err.contains("panicked"), "{args:?}\n{err}");
+    }
+    // Nor where nobody reads what people are told: the job goes on.
+    let mut command = world.hookwright(&["run", "--plugin", "p", "--input", "x"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stderr(writer).output().unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"done\n"[..]));
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_exit_1() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let world = World::with(policy());
+    for args in [&["run", "--plugin", "p", "--input", "x"][..], &["jobs", "list"], &["completions", "bash"]] {
+        let mut command = world.hookwright(args);
+        let output = command.stdout(full.try_clone().unwrap()).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}\n{err}");
+        assert!(err.contains("standard output can't be written") && !err.contains("panicked"), "{args:?}\n{err}");
+    }
+}
+
+#[test]
+fn arguments_and_variables_that_are_no_utf8_are_refused_or_ignored() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::with(policy());
+    let odd = OsStr::from_bytes(b"\xff\xfe");
+    let all: [Vec<&OsStr>; 3] = [
+        vec![odd],
+        vec!["run".as_ref(), "--plugin".as_ref(), "p".as_ref(), "--input".as_ref(), odd],
+        vec!["check".as_ref(), odd],
+    ];
+    for args in all {
+        Running::start(world.hookwright(&args)).finish().code(2);
+    }
+    let mut command = world.job(&[]);
+    command.env("ODD", odd).env(odd, "x");
+    Running::start(command).finish().code(0);
+}
+
+#[test]
+fn errors_are_json_too_where_json_was_asked_for() {
+    let world = World::with(policy());
+    let error = world.run(&["--agent", "nobody"]).code(2);
+    assert!(error.json()["error"]["message"].as_str().unwrap().contains("nobody"), "{error}");
+    assert!(error.err.contains("error:"));
+    let error = world.call(&["jobs", "show", "job_x", "--db", "no.db", "--output", "json"]).code(1);
+    assert!(error.json()["error"]["type"].is_string());
+    world.call(&["--log", "][", "jobs", "list"]).code(2).tells(&["--log"]);
+}
