@@ -47,7 +47,7 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
     }
 }
 
-/// As [`tenant`], but hands over what was found, errors too; plugins with errors are left out.
+/// As [`tenant()`], but hands over what was found, errors too; plugins with errors are left out.
 pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Tenant, Vec<Diagnostic>)> {
     if flags.is_empty() {
         settings.adopt_local_config()?;

@@ -133,8 +133,7 @@ fn answer() -> Value {
                 "description": "allow: go ahead. modify: go ahead with the value under the event's key. deny: do not. escalate: a person decides.",
             },
             "reason": {
-                "type": ["string", "null"],
-                "description": "Why, for the model or the person who reads it. Cut at 2,000 characters.",
+                "description": "Why, as a string, for the model or the person who reads it. Cut at 2,000 characters. Of another type, it is recorded and not shown.",
             },
         },
         "if": {"required": ["decision"], "properties": {"decision": {"const": "modify"}}},

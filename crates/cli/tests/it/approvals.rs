@@ -116,6 +116,16 @@ fn two_calls_of_a_turn_wait_for_two_decisions_in_any_order() {
 }
 
 #[test]
+fn a_question_that_was_settled_while_nobody_ran_the_job_is_not_put_again() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    approvals(&world, &["approve", &world.open_approval()]).code(0);
+    let done = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--approve", "no"]).code(0);
+    assert!(done.err.contains("approved by") && !done.err.contains("A person is asked"), "{done}");
+    assert_eq!(world.calls("git"), [("push".to_owned(), json!({"branch": "main"}))]);
+}
+
+#[test]
 fn a_no_with_a_note_denies_and_the_note_is_kept() {
     let reads = exactly("The call to git.push was not made: hook policy.check denied it: to main (declined by Bob).");
     let world = escalated(json!({}), &reads);
@@ -130,9 +140,9 @@ fn a_no_with_a_note_denies_and_the_note_is_kept() {
 #[test]
 fn an_approval_expires_as_a_no_and_is_decided_no_more() {
     let reads = exactly("The call to git.push was not made: hook policy.check denied it: to main (expired).");
-    let world = escalated(json!({"expires": "1s"}), &reads);
+    let world = escalated(json!({"expires": "3s"}), &reads);
     let id = world.run(&["--detach"]).code(4).json()["approvals"][0].as_str().unwrap().to_owned();
-    std::thread::sleep(Duration::from_millis(1_100));
+    std::thread::sleep(Duration::from_millis(3_100));
     approvals(&world, &["approve", &id]).code(1).tells(&["expired"]);
     let job = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).json()["jobs"][0]["job"].clone();
     let done = world.call(&["jobs", "resume", job.as_str().unwrap(), "--db", "jobs.db", "--output", "json"]).code(0);

@@ -223,11 +223,14 @@ impl Runner {
     fn take(&mut self, now: u64, fact: Fact) -> Result<(), RunError> {
         let mut facts = VecDeque::from([fact]);
         while let Some(fact) = facts.pop_front() {
-            if let Some(effect) = effect_of(&fact)
-                && let Some(handle) = self.handles.remove(effect)
-                && matches!(fact, Fact::ApprovalDecided { .. })
-            {
-                handle.abort();
+            if let Some(effect) = effect_of(&fact) {
+                // A question that was settled before it was put (again) is not put.
+                self.next.retain(|command| command.effect() != Some(effect));
+                if let Some(handle) = self.handles.remove(effect)
+                    && matches!(fact, Fact::ApprovalDecided { .. })
+                {
+                    handle.abort();
+                }
             }
             let at_ms = self.journal.record(now, fact.clone());
             let commands = self.handle(at_ms, &fact)?;
