@@ -11,9 +11,9 @@ use hookwright_runtime::approvals::{Decided, Say, decide};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::{ApprovalState, Store};
 use hookwright_sqlite::SqliteStore;
-use std::io::BufRead as _;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Characters of a typed line that are read at most.
@@ -27,7 +27,7 @@ pub(super) async fn run(
     style: Style,
     look: Look,
 ) {
-    let mut lines: Option<mpsc::Receiver<String>> = None;
+    let mut lines: Option<mpsc::Receiver<Typed>> = None;
     while let Some(wait) = waits.recv().await {
         let said = match style.approve {
             Approve::Wait => continue,
@@ -83,7 +83,7 @@ pub(crate) fn not_allowed(name: &str, id: &str, people: &[String]) -> String {
 /// Asks at the prompt; none where the input ended, or the question was settled elsewhere.
 async fn ask(
     wait: &Waits,
-    lines: &mut mpsc::Receiver<String>,
+    lines: &mut mpsc::Receiver<Typed>,
     store: &SqliteStore,
     door: &Door,
     look: Look,
@@ -94,13 +94,18 @@ async fn ask(
     }
     let guard = printer.prompt(&wait.approval.id);
     let (mut prompt, first) = Prompt::new(&wait.approval, wait.expires_ms, SystemClock.now_ms(), look);
-    // What was typed before the question stood there is no answer to it.
-    while lines.try_recv().is_ok() {}
+    // What was typed before the question stood there is no answer to it: neither what was read of it, nor what still waits to be.
+    // (A script's lines wait for their questions.)
     guard.show(&first);
+    let shown = forget_typed();
     loop {
         let line = tokio::select! {
             line = lines.recv() => line,
             () = settled(&guard) => return None,
+        };
+        let line = match line {
+            Some(typed) if shown.is_some_and(|shown| typed.read < shown) => continue,
+            line => line.map(|typed| typed.line),
         };
         let Some(line) = line else {
             guard.show(&format!("\nNothing was decided: {} waits on.\n", wait.approval.id));
@@ -120,8 +125,25 @@ async fn settled(guard: &crate::story::printer::PromptGuard<'_>) {
     }
 }
 
+/// A line that a person typed, and when it was read.
+struct Typed {
+    line: String,
+    read: Instant,
+}
+
+/// Throws away what was typed at the terminal and not read yet. From the time that is returned on, what is read was typed later. None
+/// where standard input is no terminal: what a script says waits for its question.
+fn forget_typed() -> Option<Instant> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return None;
+    }
+    let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);
+    Some(Instant::now())
+}
+
 /// Standard input, line by line, from a thread of its own: a read can't be called off.
-fn stdin_lines() -> mpsc::Receiver<String> {
+fn stdin_lines() -> mpsc::Receiver<Typed> {
     let (sender, receiver) = mpsc::channel(16);
     let spawned = std::thread::Builder::new().name("stdin".into()).spawn(move || {
         use std::io::Read as _;
@@ -132,7 +154,8 @@ fn stdin_lines() -> mpsc::Receiver<String> {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
-            if sender.blocking_send(String::from_utf8_lossy(&bytes).into_owned()).is_err() {
+            let typed = Typed { line: String::from_utf8_lossy(&bytes).into_owned(), read: Instant::now() };
+            if sender.blocking_send(typed).is_err() {
                 return;
             }
         }
