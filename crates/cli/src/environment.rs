@@ -13,6 +13,11 @@ impl Environment {
         Self(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect())
     }
 
+    #[cfg(test)]
+    pub(crate) fn with(variables: &[(&str, &str)]) -> Self {
+        Self(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
     /// A variable; an empty one counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.0.get(name).filter(|v| !v.is_empty()).cloned()

@@ -139,8 +139,22 @@ impl Settings {
         self.adopt_local_config()?;
         Ok(match &self.config.store {
             Some(store) => self.config_folder().join(store),
-            None => self.cwd.join(".hookwright").join("hookwright.db"),
+            None => self.default_db(),
         })
+    }
+
+    fn default_db(&self) -> PathBuf {
+        self.cwd.join(".hookwright").join("hookwright.db")
+    }
+
+    /// Whether it is the store that is found without being named.
+    pub(crate) fn is_default_db(&self, path: &Path) -> bool {
+        path == self.default_db()
+    }
+
+    /// Whether a flag or a configuration names the store.
+    pub(crate) fn names_db(&self) -> bool {
+        self.global.db.is_some() || self.config.store.is_some()
     }
 
     /// Begins to log, to stderr or the configuration's file.

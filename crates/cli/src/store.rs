@@ -2,6 +2,7 @@
 
 use crate::exit::{CliError, CliResult};
 use crate::settings::{Settings, shown};
+use crate::trust;
 use hookwright_runtime::ports::clock::SystemClock;
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use std::path::Path;
@@ -18,7 +19,12 @@ pub(crate) fn open(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
     }
     let mut options = OpenOptions::new(node_name(), Arc::new(SystemClock));
     options.probe = crate::work::crash_probe(&settings.env);
-    Ok(SqliteStore::open(&path, options)?)
+    let is_new = !path.exists();
+    let store = SqliteStore::open(&path, options)?;
+    if is_new && settings.is_default_db(&path) {
+        trust::remember_store(&settings.env, &path);
+    }
+    Ok(store)
 }
 
 /// For commands that look at or decide on what is there: a store that does not exist is an error, not an empty one.
@@ -52,8 +58,14 @@ pub(crate) fn node_name() -> String {
     if name.is_empty() { "localhost".into() } else { name }
 }
 
-/// As [`existing`], for running jobs: with the crash points of tests.
+/// As [`existing`], for running jobs: with the crash points of tests. Jobs name the programs that they start, so a store that is only
+/// found in the current folder, as one that came with a clone, is not taken at its word (SPEC §2).
 pub(crate) fn open_existing(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
     drop(existing(settings, true)?);
+    let path = settings.db()?;
+    if !settings.names_db() && !trust::knows_store(&settings.env, &path) {
+        let message = format!("{} was not made by you here, and its jobs say which programs are started", shown(&path));
+        return Err(CliError::usage(message).hint("if you trust it, name it with --db"));
+    }
     open(settings)
 }

@@ -24,6 +24,28 @@ pub(crate) fn digest(config_sha256: &str, manifests: &BTreeMap<PathBuf, String>)
     json::digest(&json!({"config": config_sha256, "manifests": manifests}))
 }
 
+/// What stands for a store that was made here: which file it is, so that another one under the same path is not taken for it.
+fn store_mark(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = std::fs::metadata(path).ok()?;
+    let made = file.created().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    Some(format!("store {}:{}:{}", file.dev(), file.ino(), made.unwrap_or_default().as_nanos()))
+}
+
+/// Remembers a store that this user's own command has just made. Where that can't be remembered, the store has to be named.
+pub(crate) fn remember_store(env: &Environment, path: &Path) {
+    let Some(mark) = store_mark(path) else { return };
+    let Ok(mut trusted) = read(env) else { return };
+    trusted.insert(crate::settings::real(path), mark);
+    let _ = write(env, &trusted);
+}
+
+/// Whether a store was made by this user's own command: what its jobs start may then be started again.
+pub(crate) fn knows_store(env: &Environment, path: &Path) -> bool {
+    let known = read(env).ok().and_then(|trusted| trusted.get(&crate::settings::real(path)).cloned());
+    known.is_some() && known == store_mark(path)
+}
+
 /// What is trusted: digests by the configuration's real path.
 pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, String>> {
     let path = file(env)?;
@@ -49,4 +71,26 @@ pub(crate) fn write(env: &Environment, trusted: &BTreeMap<String, String>) -> Cl
         let _ = std::fs::remove_file(&draft);
         failed(e)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_known_as_the_file_that_was_made_not_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = Environment::with(&[("XDG_CONFIG_HOME", &folder.path().join("config").to_string_lossy())]);
+        let (store, other) = (folder.path().join("a.db"), folder.path().join("b.db"));
+        std::fs::write(&store, "1").unwrap();
+        assert!(!knows_store(&env, &store), "a store that came with a folder");
+        remember_store(&env, &store);
+        assert!(knows_store(&env, &store));
+        std::fs::write(&store, "changed").unwrap();
+        assert!(knows_store(&env, &store));
+        std::fs::write(&other, "2").unwrap();
+        std::fs::rename(&other, &store).unwrap();
+        assert!(!knows_store(&env, &store), "another file under its path");
+        assert!(!knows_store(&Environment::default(), &store));
+    }
 }
