@@ -6,6 +6,7 @@ use crate::environment::Environment;
 use crate::story::Color;
 use crate::story::{self, output::Places};
 use hookwright_core::diagnostic::{Diagnostic, Palette, render_all};
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,7 +89,35 @@ pub(crate) fn output(value: &serde_json::Value, shown: bool) {
     see_to(story::output::emit(value, shown, places, &mut std::io::stdout().lock()));
 }
 
-/// One JSON value on stdout.
+/// One JSON value on stdout. What a terminal could act on (C1 controls, bidi marks) is written as JSON's own escapes.
 pub(crate) fn json(value: &impl serde::Serialize) {
-    data(&serde_json::to_string_pretty(value).unwrap_or_default());
+    data(&harmless(&serde_json::to_string_pretty(value).unwrap_or_default()));
+}
+
+/// JSON text of the same value without hidden characters: outside of its texts there are none but newlines.
+fn harmless(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !hookwright_core::text::is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_is_the_same_value_without_hidden_characters() {
+        let value = serde_json::json!({"a\u{202e}": ["\u{9b}31m", "\u{e0041}", "\u{7f}é\n"]});
+        let text = harmless(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!text.chars().any(|c| c != '\n' && hookwright_core::text::is_hidden(c)), "{text:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 }
