@@ -14,7 +14,7 @@ pub(crate) const DENIED: u8 = 3;
 pub(crate) const WAITING: u8 = 4;
 /// The job was cancelled.
 pub(crate) const CANCELLED: u8 = 130;
-/// Stopped by SIGTERM; the job is not over and can be resumed.
+/// Stopped by SIGTERM, or because its terminal was closed (SIGHUP); the job is not over and can be resumed.
 pub(crate) const STOPPED: u8 = 143;
 
 /// An error that ends a command: what happened, what to do next, and the exit code.

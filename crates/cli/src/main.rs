@@ -10,6 +10,7 @@ mod people;
 mod progress;
 mod settings;
 mod setup;
+mod signals;
 mod store;
 mod story;
 mod terminal;

@@ -204,16 +204,11 @@ enum Attended {
     Hurried,
 }
 
-/// Runs while listening to signals: Ctrl-C cancels the job, a second one leaves at once; SIGTERM stops and leaves the job to be resumed.
+/// Runs while listening to signals: Ctrl-C cancels the job, a second one leaves at once; SIGTERM and SIGHUP stop it
+/// and leave the job to be resumed.
 async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &CancellationToken) -> Attended {
     let mut run = std::pin::pin!(run);
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => signal.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    let mut terminate = std::pin::pin!(terminate);
+    let mut terminate = std::pin::pin!(crate::signals::stop());
     loop {
         tokio::select! {
             end = &mut run => return Attended::Ended(end),
@@ -224,7 +219,7 @@ async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &Cance
                 note("\ncancelling the job (Ctrl-C again to leave at once)");
                 cancel.cancel();
             }
-            _ = &mut terminate => return Attended::Stopped,
+            () = &mut terminate => return Attended::Stopped,
         }
     }
 }

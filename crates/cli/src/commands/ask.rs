@@ -42,6 +42,10 @@ pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
             host.shutdown().await;
             return Ok(exit::CANCELLED);
         }
+        () = crate::signals::stop() => {
+            host.shutdown().await;
+            return Ok(exit::STOPPED);
+        }
     };
     drop(progress);
     match args.output {

@@ -76,6 +76,10 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
                 host.shutdown().await;
                 return Ok(exit::CANCELLED);
             }
+            () = crate::signals::stop() => {
+                host.shutdown().await;
+                return Ok(exit::STOPPED);
+            }
         };
         drop(progress);
         for (tool, answer) in tools.iter().zip(answers) {
