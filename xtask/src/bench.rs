@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// Rounds of single calls; more give steadier figures [default: 40]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`.
+    #[arg(long, value_name = "NAMES")]
+    only: Option<String>,
 }
 
 /// Runs it.
@@ -35,6 +38,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if let Some(rounds) = options.rounds {
         bench.arg("--rounds").arg(rounds.to_string());
+    }
+    if let Some(only) = &options.only {
+        bench.args(["--only", only]);
     }
     succeed(&mut bench)
 }
