@@ -35,6 +35,21 @@ pub enum Decision {
 ///
 /// The error says in a few words why it is not a valid decision.
 pub fn read(raw: &Value, moment: Moment, schema: Option<&Value>) -> Result<Answer, String> {
+    let answer = parse(raw, moment)?;
+    check(&answer, moment, schema)?;
+    Ok(answer)
+}
+
+/// Checks the new value of an answer. A schema may be a server's own and hostile: this can take for ever, where [`parse`] can't.
+pub fn check(answer: &Answer, moment: Moment, schema: Option<&Value>) -> Result<(), String> {
+    match &answer.decision {
+        Decision::Modify(value) => check_value(moment, value, schema).map_err(|e| format!("`modify`: {e}")),
+        Decision::Allow | Decision::Deny | Decision::Escalate => Ok(()),
+    }
+}
+
+/// Reads a hook's raw result, but for whether a new value is a fit one: [`check`] must follow.
+pub fn parse(raw: &Value, moment: Moment) -> Result<Answer, String> {
     let raw = raw.as_object().ok_or("the result is not an object")?;
     let blocks = raw.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> = blocks
@@ -50,14 +65,14 @@ pub fn read(raw: &Value, moment: Moment, schema: Option<&Value>) -> Result<Answe
         }
     }
     if let Some(structured) = raw.get("structuredContent").filter(|v| !v.is_null()) {
-        return decision(unwrap(structured)?, moment, schema);
+        return decision(unwrap(structured)?, moment);
     }
     if texts.len() > 1 {
         return Err(format!("{} text blocks where one is expected", texts.len()));
     }
     if let Some(text) = texts.first() {
         match parse_strict(text) {
-            Ok(Value::Object(map)) => return decision(map, moment, schema),
+            Ok(Value::Object(map)) => return decision(map, moment),
             Err(e) if e.is_duplicate_key() => return Err(text::reason(Some(&e.to_string()), 200)),
             Ok(_) | Err(_) if raw.contains_key("decision") => {}
             Ok(other) => return Err(format!("the text is {}, not a JSON object", kind(&other))),
@@ -69,7 +84,7 @@ pub fn read(raw: &Value, moment: Moment, schema: Option<&Value>) -> Result<Answe
         for key in ["content", "isError", "structuredContent", "_meta", "resultType"] {
             map.shift_remove(key);
         }
-        return decision(map, moment, schema);
+        return decision(map, moment);
     }
     Err("the answer is empty".into())
 }
@@ -93,7 +108,7 @@ fn unwrap(structured: &Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn decision(mut map: Map<String, Value>, moment: Moment, schema: Option<&Value>) -> Result<Answer, String> {
+fn decision(mut map: Map<String, Value>, moment: Moment) -> Result<Answer, String> {
     let word = match map.shift_remove("decision") {
         Some(Value::String(word)) => word,
         Some(other) => return Err(format!("`decision` is {}, not a string", kind(&other))),
@@ -115,7 +130,6 @@ fn decision(mut map: Map<String, Value>, moment: Moment, schema: Option<&Value>)
         "modify" => {
             let key = moment.key();
             let value = map.shift_remove(key).ok_or_else(|| format!("`modify` without `{key}`"))?;
-            check_value(moment, &value, schema).map_err(|e| format!("`modify`: {e}"))?;
             Decision::Modify(value)
         }
         other => {

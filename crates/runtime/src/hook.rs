@@ -129,11 +129,11 @@ fn fits(value: &Value, bytes: u64) -> bool {
 /// Reads an answer. A new value is checked against the schema aside and within a limit: schemas are servers' own, and a hostile one
 /// can make a check take for ever.
 async fn read(result: Value, moment: Moment, schema: Option<&Value>) -> Result<Answer, String> {
-    let Some(schema) = schema.filter(|_| result.to_string().contains("modify")) else {
-        return answer::read(&result, moment, schema);
+    let answer = answer::parse(&result, moment)?;
+    let Some(schema) = schema.filter(|_| matches!(answer.decision, Decision::Modify(_))).cloned() else {
+        return answer::check(&answer, moment, None).map(|()| answer);
     };
-    let schema = schema.clone();
-    let check = tokio::task::spawn_blocking(move || answer::read(&result, moment, Some(&schema)));
+    let check = tokio::task::spawn_blocking(move || answer::check(&answer, moment, Some(&schema)).map(|()| answer));
     match tokio::time::timeout(CHECK, check).await {
         Ok(Ok(read)) => read,
         Ok(Err(_)) => Err("its value could not be checked".into()),
@@ -188,7 +188,10 @@ mod tests {
         defs.insert("a60".into(), json!({"type": "object"}));
         let bomb = json!({"$defs": defs, "$ref": "#/$defs/a0"});
         let modify = json!({"content": [], "structuredContent": {"decision": "modify", "arguments": {}}});
-        assert!(read_now(modify.clone(), &bomb).unwrap_err().contains("could not be checked"));
+        let spelt = json!({"content": [{"type": "text", "text": r#"{"decision":"mod\u0069fy","arguments":{}}"#}]});
+        for slow in [modify.clone(), spelt] {
+            assert!(read_now(slow, &bomb).unwrap_err().contains("could not be checked"));
+        }
         assert!(matches!(read_now(modify, &json!({})).unwrap().decision, Decision::Modify(_)));
         let allow = json!({"content": [], "structuredContent": {"decision": "allow"}});
         assert_eq!(

@@ -4,6 +4,7 @@
 //! Invariant: each task runs in a savepoint of its own; one that fails is rolled back alone.
 //! Invariant: where SQLite rolls the whole group back (a full disk), each task is tried again by itself, so that a large one
 //! does not fail the small ones; no task is ever committed twice.
+//! Invariant: nothing counts as stored in a file that no longer stands under the store's path.
 
 use crate::error::{OpError, Site, is_full};
 use crate::file::{Access, BusyLimit, connect};
@@ -14,6 +15,7 @@ use crate::options::{Probe, ProbePoint};
 use hookwright_runtime::ports::clock::Clock;
 use hookwright_runtime::ports::store::{Lease, StoreCounters, StoreError};
 use rusqlite::Connection;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -72,8 +74,16 @@ impl Writer {
         let heart = connect(&site, Access::Write, &heart_busy)
             .and_then(|c| c.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;").map(|()| c))
             .map_err(|e| site.explain("open", &e))?;
-        let mut thread =
-            Thread { parts, heart, checkpoints, counters: counters.clone(), holds: false, beaten: Instant::now() };
+        let file = file_id(&site.path);
+        let mut thread = Thread {
+            parts,
+            heart,
+            checkpoints,
+            counters: counters.clone(),
+            holds: false,
+            beaten: Instant::now(),
+            file,
+        };
         let thread = std::thread::Builder::new()
             .name("hookwright-store".to_owned())
             .spawn(move || thread.run(&tasks))
@@ -146,6 +156,16 @@ struct Thread {
     /// Whether a lease may be held, so that heartbeats are due.
     holds: bool,
     beaten: Instant,
+    /// Which file was opened.
+    file: Option<FileId>,
+}
+
+/// What tells a file from another one under the same path: device and inode.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
 }
 
 /// Why a group as a whole was not committed.
@@ -189,6 +209,16 @@ impl Thread {
 
     /// Commits a group and answers all who wait for it.
     fn write(&mut self, mut group: Vec<Box<dyn Job>>) {
+        if file_id(&self.parts.site.path) != self.file {
+            // What is written now nobody would ever find: it must not count as stored.
+            let what = "the file was deleted, moved or replaced while it was in use";
+            let next = "put it back (with -wal and -shm, if they were moved too), then resume the job";
+            let failed = self.parts.site.failed("write to", what, next);
+            for task in group {
+                task.answer(Err(failed.clone()));
+            }
+            return;
+        }
         let mut orphans = Vec::new();
         match self.commit(&mut group) {
             Ok(results) => {

@@ -1,12 +1,22 @@
 //! The functions that a job's model may call, as their servers list them.
 
-use crate::ports::tools::{ListedFunction, Tools};
+use crate::ports::tools::{ListedFunction, ToolDown, Tools};
 use hookwright_core::job::{JobSpec, RequestedCall};
 use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::{FunctionName, json, text, visible};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a turn waits for a tool that this job has asked before: one that no longer answers must not hold up every turn for as long
+/// as a start may take.
+const AGAIN: Duration = Duration::from_millis(if cfg!(test) { 60 } else { 5_000 });
+
+/// The same for one that was down at the turn before.
+const STILL_DOWN: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1_000 });
 
 /// Characters of a made-up name that are kept.
 const NAME_CHARS: usize = 1_000;
@@ -33,6 +43,8 @@ pub(super) struct Known {
 pub(super) struct Catalogue {
     known: Mutex<Arc<HashMap<String, Known>>>,
     down: Mutex<HashMap<String, String>>,
+    /// Tools that were asked before.
+    asked: Mutex<HashSet<String>>,
 }
 
 impl Catalogue {
@@ -47,7 +59,7 @@ impl Catalogue {
         let before = self.snapshot();
         let ids = visible::tools(&spec.agent, status.iter().map(|s| s.tool.as_str()));
         // Servers that still start are awaited side by side.
-        let lists = futures_util::future::join_all(ids.iter().map(|tool| tools.functions(tool))).await;
+        let lists = futures_util::future::join_all(ids.iter().map(|tool| self.list(tools, tool))).await;
         let (mut known, mut down, mut shown) = (HashMap::new(), HashMap::new(), vec![]);
         for (tool, listed) in ids.iter().zip(lists) {
             match listed {
@@ -77,8 +89,24 @@ impl Catalogue {
         shown
     }
 
+<<<<<<< HEAD
     /// What is known of functions, by full name, as they were listed last.
     pub(super) fn snapshot(&self) -> Arc<HashMap<String, Known>> {
+=======
+    /// What a tool lists; waits for its start only the first time.
+    async fn list(&self, tools: &dyn Tools, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
+        let first = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned());
+        if first {
+            return tools.functions(tool).await;
+        }
+        let was_down = self.down.lock().unwrap_or_else(PoisonError::into_inner).contains_key(tool);
+        let limit = if was_down { STILL_DOWN } else { AGAIN };
+        let late = |_| Err(ToolDown { why: format!("it did not list its functions within {limit:?}") });
+        tokio::time::timeout(limit, tools.functions(tool)).await.unwrap_or_else(late)
+    }
+
+    fn snapshot(&self) -> Arc<HashMap<String, Known>> {
+>>>>>>> breaker
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -150,5 +178,48 @@ fn describe(name: &FunctionName, function: ListedFunction, traits: Option<&ToolT
             input_schema: function.input_schema,
         },
         idempotent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::tools::{CallOutcome, ToolStatus};
+    use serde_json::Map;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Lists once, then never again.
+    #[derive(Default)]
+    struct Silent(AtomicUsize);
+
+    #[async_trait::async_trait]
+    impl Tools for Silent {
+        async fn ready(&self, _: &str) -> Result<(), ToolDown> {
+            Ok(())
+        }
+        async fn functions(&self, _: &str) -> Result<Vec<ListedFunction>, ToolDown> {
+            if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+                std::future::pending::<()>().await;
+            }
+            Ok(vec![])
+        }
+        async fn call(&self, _: &FunctionName, _: Map<String, Value>, _: Duration) -> CallOutcome {
+            CallOutcome::NotSent { why: String::new() }
+        }
+        fn status(&self) -> Vec<ToolStatus> {
+            vec![]
+        }
+        async fn shutdown(&self) {}
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_no_longer_lists_holds_a_turn_up_for_seconds_only() {
+        let (tools, catalogue) = (Silent::default(), Catalogue::default());
+        assert_eq!(catalogue.list(&tools, "t").await.unwrap(), []);
+        let why = catalogue.list(&tools, "t").await.unwrap_err().why;
+        assert!(why.contains(&format!("{AGAIN:?}")), "{why}");
+        catalogue.down.lock().unwrap().insert("t".into(), why);
+        let why = catalogue.list(&tools, "t").await.unwrap_err().why;
+        assert!(why.contains(&format!("{STILL_DOWN:?}")), "{why}");
     }
 }

@@ -289,3 +289,18 @@ async fn a_damaged_file_is_named_and_harms_nothing_else() {
     let text = failed(folder.open().job("b").await);
     assert!(text.contains("damaged (a job's origin"), "{text}");
 }
+
+#[tokio::test]
+async fn nothing_counts_as_stored_in_a_file_that_was_moved_away_or_replaced() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let lease = store.create_job(job("a"), batch(0, 1)).await.unwrap();
+    let aside = folder.dir.path().join("aside.db");
+    std::fs::rename(folder.db(), &aside).unwrap();
+    assert!(failed(store.append(&lease, batch(1, 1)).await).contains("moved or replaced"));
+    std::fs::write(folder.db(), "").unwrap();
+    assert!(failed(store.append(&lease, batch(1, 1)).await).contains("moved or replaced"));
+    std::fs::rename(&aside, folder.db()).unwrap();
+    store.append(&lease, batch(1, 1)).await.unwrap();
+    assert_eq!(store.records("a", 0).await.unwrap(), texts(0, 2));
+}
