@@ -6,8 +6,8 @@ use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::{FunctionName, json, text, visible};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
 use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -89,10 +89,6 @@ impl Catalogue {
         shown
     }
 
-<<<<<<< HEAD
-    /// What is known of functions, by full name, as they were listed last.
-    pub(super) fn snapshot(&self) -> Arc<HashMap<String, Known>> {
-=======
     /// What a tool lists; waits for its start only the first time.
     async fn list(&self, tools: &dyn Tools, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
         let first = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned());
@@ -105,8 +101,8 @@ impl Catalogue {
         tokio::time::timeout(limit, tools.functions(tool)).await.unwrap_or_else(late)
     }
 
-    fn snapshot(&self) -> Arc<HashMap<String, Known>> {
->>>>>>> breaker
+    /// What is known of functions, by full name, as they were listed last.
+    pub(super) fn snapshot(&self) -> Arc<HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
