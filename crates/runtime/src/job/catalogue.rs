@@ -5,8 +5,6 @@ use hookwright_core::job::{JobSpec, RequestedCall};
 use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::{FunctionName, json, text, visible};
-use serde_json::Value;
-use std::collections::HashMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -181,7 +179,7 @@ fn describe(name: &FunctionName, function: ListedFunction, traits: Option<&ToolT
 mod tests {
     use super::*;
     use crate::ports::tools::{CallOutcome, ToolStatus};
-    use serde_json::Map;
+    use serde_json::{Map, Value};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Lists once, then never again.
