@@ -17,18 +17,21 @@ pub(crate) struct Options {
     /// Rounds of single calls; more give steadier figures [default: 40]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
+    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`.
+    #[arg(long, value_name = "NAMES")]
+    only: Option<String>,
 }
 
 /// Runs it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     say::step("building with optimizations");
-    let mut build = cargo();
-    build.args(["build", "--release", "--locked", "--bins"]);
+    // In the user's own environment: a figure is of what they would run.
+    let mut build = Command::new("cargo");
+    build.current_dir(env::root()).args(["build", "--release", "--locked", "--bins"]);
     succeed(build.args(["-p", "hookwright", "-p", "hookwright-testkit", "-p", "hookwright-bench"]))?;
     say::step("measuring, for two minutes or so; leave the machine alone meanwhile");
-    // Cargo finds the program, wherever the user's target folder is.
-    let mut bench = cargo();
-    bench.args(["run", "--release", "--locked", "--quiet", "-p", "hookwright-bench", "--"]);
+    let mut bench = Command::new(program()?);
+    bench.current_dir(env::root());
     if let Some(file) = &options.json {
         let file = std::path::absolute(file).with_context(|| file.display().to_string())?;
         bench.arg("--json").arg(file);
@@ -36,14 +39,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(rounds) = options.rounds {
         bench.arg("--rounds").arg(rounds.to_string());
     }
+    if let Some(only) = &options.only {
+        bench.args(["--only", only]);
+    }
     succeed(&mut bench)
 }
 
-/// In the user's own environment: a figure is of what they would run.
-fn cargo() -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(env::root());
-    cargo
+/// The program that was built, in the target folder in which this one was. (`cargo run` for it alone would choose other features of
+/// the dependencies, and build them all again.)
+fn program() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("where xtask itself stands")?;
+    let target = own.ancestors().nth(2).context("the target folder")?;
+    Ok(target.join("release").join(format!("hookwright-bench{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

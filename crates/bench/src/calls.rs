@@ -6,7 +6,7 @@ use crate::memory::MemoryStore;
 use crate::report::{Aim, Figure, Group};
 use crate::servers::{Bare, Commands, bare_calls, commands, host_calls};
 use crate::work::{Work, arguments};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use futures_util::future::BoxFuture;
 use hookwright_mcp::McpHost;
 use hookwright_runtime::ports::store::Store;
@@ -63,13 +63,13 @@ impl Bench {
             CALLS,
             Box::new(move || Box::pin(bare_calls(client.clone(), arguments(), CALLS))),
         );
-        let host = self.host.clone();
-        add(
-            "host",
-            "the same through Hookwright's host",
-            CALLS,
-            Box::new(move || Box::pin(host_calls(host.clone(), arguments(), CALLS))),
-        );
+        for (key, name, asked) in [
+            ("host", "the same through Hookwright's host", false),
+            ("both", "the hook's function and the call, through the host alone", true),
+        ] {
+            let host = self.host.clone();
+            add(key, name, CALLS, Box::new(move || Box::pin(host_calls(host.clone(), arguments(), asked, CALLS))));
+        }
         let mut job = |key, name: &str, work: Work| {
             let calls = work.turns * work.calls;
             add(
@@ -110,9 +110,15 @@ impl Bench {
         all
     }
 
-    /// Runs all variants `rounds` times. Gives the figures.
-    pub(crate) async fn run(&self, rounds: usize, disk: &mut Disk) -> Result<Vec<Group>> {
+    /// Runs all variants `rounds` times, or `only` some. Gives the figures.
+    pub(crate) async fn run(&self, rounds: usize, disk: &mut Disk, only: &[String]) -> Result<Vec<Group>> {
         let mut variants = self.variants();
+        if !only.is_empty() {
+            variants.retain(|variant| only.iter().any(|key| key == variant.key));
+            if variants.len() < only.len() {
+                bail!("known are {:?}", self.variants().iter().map(|variant| variant.key).collect::<Vec<_>>());
+            }
+        }
         let mut appends = Times::default();
         // The first round warms up and is not counted.
         for round in 0..=rounds {
@@ -135,6 +141,10 @@ impl Bench {
                 }
             }
             variants.rotate_right(start);
+        }
+        if !only.is_empty() {
+            let line = |variant: &Variant| Figure::of(variant.key, &variant.name, &variant.times, None);
+            return Ok(vec![Group { title: "Some".into(), figures: variants.iter().map(line).collect() }]);
         }
         let bare = find(&variants, "bare").times.p50();
         let mut groups = groups(&variants, bare);
@@ -165,6 +175,7 @@ fn groups(variants: &[Variant], bare: Duration) -> Vec<Group> {
         figures: vec![
             line("bare"),
             line("host"),
+            line("both"),
             line("memory_0"),
             line("memory_1").aim(Aim::at_most(hooked, 2.2, "× bare")),
             line("memory_2"),

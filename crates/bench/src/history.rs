@@ -9,8 +9,8 @@ use hookwright_core::history::replay;
 use hookwright_runtime::ports::store::Store as _;
 use std::time::Instant;
 
-/// Turns of the job, with four calls each: 22 records a turn.
-const TURNS: u32 = 470;
+/// Turns of the job, with four calls each: 18 records a turn.
+const TURNS: u32 = 560;
 /// The least that counts as a long history.
 const RECORDS: u64 = 10_000;
 

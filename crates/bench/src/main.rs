@@ -34,16 +34,19 @@ const ROUNDS: usize = 40;
 struct Options {
     json: Option<PathBuf>,
     rounds: usize,
+    /// Only these variants of single calls.
+    only: Vec<String>,
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options = Options { json: None, rounds: ROUNDS };
+    let mut options = Options { json: None, rounds: ROUNDS, only: vec![] };
     while let Some(argument) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--json" => options.json = Some(value?.into()),
             "--rounds" => options.rounds = value?.parse::<usize>().context("--rounds takes a number")?.max(1),
-            _ => bail!("unknown argument {argument:?}; known are --json FILE and --rounds N"),
+            "--only" => options.only = value?.split(',').map(str::to_owned).collect(),
+            _ => bail!("unknown argument {argument:?}; known are --json FILE, --rounds N and --only KEY,…"),
         }
     }
     Ok(options)
@@ -105,7 +108,11 @@ async fn run() -> Result<()> {
         report.groups.push(group);
     };
     let mut disk = Disk::new(folder.path())?;
-    bench.run(options.rounds, &mut disk).await?.into_iter().for_each(&mut show);
+    bench.run(options.rounds, &mut disk, &options.only).await?.into_iter().for_each(&mut show);
+    if !options.only.is_empty() {
+        bench.host.shutdown().await;
+        return Ok(());
+    }
     let few = options.rounds.div_ceil(8);
     show(many::run(&bench, few).await?);
     show(history::run(&bench, few).await?);

@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 
+/// How long an answer is waited for.
+const LIMIT: Duration = Duration::from_secs(30);
+
 /// rmcp's own client, connected to the server.
 pub(crate) type Bare = Arc<RunningService<RoleClient, ()>>;
 
@@ -57,16 +60,23 @@ pub(crate) async fn host(server: &Path) -> Result<Arc<McpHost>> {
     Ok(host)
 }
 
-/// Times of calls through our host, one after the other.
-pub(crate) async fn host_calls(host: Arc<McpHost>, arguments: Value, count: u32) -> Result<Vec<Duration>> {
-    let name = FunctionName::new(CALLED, "echo");
+/// Times of calls through our host, one after the other; with `asked`, of an ask of the hook's function and the call together.
+pub(crate) async fn host_calls(host: Arc<McpHost>, arguments: Value, asked: bool, count: u32) -> Result<Vec<Duration>> {
+    let (called, policy) = (FunctionName::new(CALLED, "echo"), FunctionName::new(POLICY, "decide"));
+    let event = json!({"event": {
+        "event": "pre_tool_call", "job": "job_0000000000000000", "agent": "worker", "tenant": "default", "node": "bench",
+        "call": "t1.c0", "tool": "work.echo", "arguments": arguments,
+    }});
     let mut times = Vec::new();
     for _ in 0..count {
         let since = Instant::now();
-        let outcome = host.call(&name, as_map(&arguments), Duration::from_secs(30)).await;
+        let first = if asked { Some(host.call(&policy, as_map(&event), LIMIT).await) } else { None };
+        let outcome = host.call(&called, as_map(&arguments), LIMIT).await;
         times.push(since.elapsed());
-        if !matches!(outcome, CallOutcome::Answered { .. }) {
-            bail!("the server did not echo: {outcome:?}");
+        for outcome in first.into_iter().chain([outcome]) {
+            if !matches!(outcome, CallOutcome::Answered { .. }) {
+                bail!("the server did not answer: {outcome:?}");
+            }
         }
     }
     Ok(times)

@@ -200,3 +200,6 @@ impl Model for Script {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

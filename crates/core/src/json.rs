@@ -5,59 +5,61 @@
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// The canonical text of a value: keys sorted, no spaces, numbers as `serde_json` writes them.
 ///
 /// Digests of approvals, values and records are made over this text (SPEC §7).
 pub fn canonical(value: &Value) -> String {
-    let mut out = String::with_capacity(64);
+    // Every part is written from a `str`: it is UTF-8.
+    String::from_utf8(canonical_bytes(value)).unwrap_or_default()
+}
+
+fn canonical_bytes(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
     write_canonical(value, &mut out);
     out
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(n) => {
             let _ = write!(out, "{n}");
         }
         Value::String(s) => write_string(s, out),
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_canonical(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
         Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort_unstable();
-            out.push('{');
-            for (i, key) in keys.into_iter().enumerate() {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (i, (key, item)) in entries.into_iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_string(key, out);
-                out.push(':');
-                if let Some(item) = map.get(key) {
-                    write_canonical(item, out);
-                }
+                out.push(b':');
+                write_canonical(item, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
     }
 }
 
-fn write_string(s: &str, out: &mut String) {
-    // Serialising a `str` to JSON cannot fail.
-    if let Ok(text) = serde_json::to_string(s) {
-        out.push_str(&text);
-    }
+fn write_string(s: &str, out: &mut Vec<u8>) {
+    // Writing a `str` as JSON into memory cannot fail.
+    let _ = serde_json::to_writer(out, s);
 }
 
 /// SHA-256 of some bytes, as 64 lower-case hex digits.
@@ -67,7 +69,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
 /// SHA-256 over the canonical text of a value, as 64 lower-case hex digits.
 pub fn digest(value: &Value) -> String {
-    sha256_hex(canonical(value).as_bytes())
+    sha256_hex(&canonical_bytes(value))
 }
 
 /// Whether a value has more than so many levels of lists and objects.

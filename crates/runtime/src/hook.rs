@@ -88,7 +88,7 @@ pub async fn ask(
     if let Some(why) = &hook.unavailable {
         return Asked::failed(why.clone(), 0.0);
     }
-    if event.to_string().len() as u64 > limits.event_bytes {
+    if !fits(&event, limits.event_bytes) {
         return Asked::failed("event too large", 0.0);
     }
     if let Err(why) = listed.check(tools, &hook.call).await {
@@ -109,6 +109,21 @@ pub async fn ask(
         CallOutcome::TimedOut { late } => Asked { late: Some(late), ..Asked::just(HookOutcome::TimedOut, ms) },
         CallOutcome::NotSent { why } | CallOutcome::Lost { why } => Asked::failed(why, ms),
     }
+}
+
+/// Whether a value's text has at most so many bytes. The text itself is not made: it may be large, and is made once more to be sent.
+fn fits(value: &Value, bytes: u64) -> bool {
+    struct Left(u64);
+    impl std::io::Write for Left {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(text.len() as u64).ok_or(std::io::ErrorKind::FileTooLarge)?;
+            Ok(text.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Left(bytes), value).is_ok()
 }
 
 /// Reads an answer. A new value is checked against the schema aside and within a limit: schemas are servers' own, and a hostile one

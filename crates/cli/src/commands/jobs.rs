@@ -89,6 +89,10 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
 }
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
+    if args.all && args.output == Output::Json {
+        return Err(CliError::usage("--all can't print one JSON object")
+            .hint("resume the jobs one by one: `hookwright jobs list --unfinished --output json` names them"));
+    }
     let store = store::open_existing(&mut settings)?;
     let jobs = if let Some(job) = &args.job {
         let row = store.job(job).await?;

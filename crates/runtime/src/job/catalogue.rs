@@ -5,7 +5,6 @@ use hookwright_core::job::{JobSpec, RequestedCall};
 use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::{FunctionName, json, text, visible};
-use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -100,16 +99,9 @@ impl Catalogue {
         tokio::time::timeout(limit, tools.functions(tool)).await.unwrap_or_else(late)
     }
 
-    fn snapshot(&self) -> Arc<HashMap<String, Known>> {
+    /// What is known of functions, by full name, as they were listed last.
+    pub(super) fn snapshot(&self) -> Arc<HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A function's schema, as it was listed last; asks the server where it is not known yet.
-    pub(super) async fn schema(&self, tools: &dyn Tools, name: &str) -> Option<Value> {
-        if let Some(known) = self.snapshot().get(name) {
-            return Some(known.spec.input_schema.clone());
-        }
-        current(tools, name).await.map(|f| f.input_schema)
     }
 
     /// A call that a model asks for, with what is known of the function; refused where it may not or can't be made. `fault` is what
@@ -156,7 +148,7 @@ impl Catalogue {
 }
 
 /// A function as its server lists it now.
-async fn current(tools: &dyn Tools, name: &str) -> Option<ListedFunction> {
+pub(super) async fn current(tools: &dyn Tools, name: &str) -> Option<ListedFunction> {
     let name = FunctionName::parse(name).ok()?;
     let listed = tools.functions(name.tool()).await.ok()?;
     listed.into_iter().find(|f| f.name == name.function())
@@ -187,7 +179,7 @@ fn describe(name: &FunctionName, function: ListedFunction, traits: Option<&ToolT
 mod tests {
     use super::*;
     use crate::ports::tools::{CallOutcome, ToolStatus};
-    use serde_json::Map;
+    use serde_json::{Map, Value};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Lists once, then never again.

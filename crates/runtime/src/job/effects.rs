@@ -2,7 +2,7 @@
 //!
 //! Invariant: an effect has exactly one end; failures are ends, not errors, but for a store that can't give a value.
 
-use super::catalogue::{Catalogue, current_schema_sha256};
+use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
 use super::{Deps, When};
 use crate::hook::{self, ms_since};
 use crate::observe::{Event, Observer};
@@ -18,6 +18,8 @@ use hookwright_core::message::Message;
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::{FunctionName, json, text};
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -84,11 +86,12 @@ impl Workshop {
         match command {
             Command::Ask { effect, hook, head, value, arguments, structured, error, .. } => {
                 let body = self.body(head, value, arguments.as_ref(), structured.as_ref(), *error).await?;
-                let schema = self.schema_for(head).await?;
+                let known = self.catalogue.snapshot();
+                let schema = self.schema_for(head, &known).await?;
                 let hook = &self.spec.hooks.hooks[*hook];
                 let event = event::build(head, body);
                 let asked =
-                    hook::ask(&*self.deps.tools, &self.listed, hook, event, schema.as_ref(), &self.spec.limits).await;
+                    hook::ask(&*self.deps.tools, &self.listed, hook, event, schema.as_deref(), &self.spec.limits).await;
                 if let (hookwright_core::chain::HookOutcome::Modify { value, .. }, Some(new)) =
                     (&asked.outcome, asked.value)
                 {
@@ -166,18 +169,26 @@ impl Workshop {
     }
 
     /// What a new value must fit: the function's input schema, or the agent's declared one.
-    async fn schema_for(&self, head: &EventHead) -> Result<Option<Value>, StoreError> {
+    async fn schema_for<'a>(
+        &self,
+        head: &EventHead,
+        known: &'a HashMap<String, Known>,
+    ) -> Result<Option<Cow<'a, Value>>, StoreError> {
         let declared = match head.event {
             Moment::PreToolCall => {
                 let name = head.tool.as_deref().unwrap_or_default();
-                return Ok(self.catalogue.schema(&*self.deps.tools, name).await);
+                if let Some(known) = known.get(name) {
+                    return Ok(Some(Cow::Borrowed(&known.spec.input_schema)));
+                }
+                let listed = current(&*self.deps.tools, name).await;
+                return Ok(listed.map(|function| Cow::Owned(function.input_schema)));
             }
             Moment::PostToolCall => None,
             Moment::JobStart => self.spec.agent.input_schema.as_ref(),
             Moment::JobEnd => self.spec.agent.output_schema.as_ref(),
         };
         match declared {
-            Some(schema) => Ok(Some((*self.values.load(schema).await?).clone())),
+            Some(schema) => Ok(Some(Cow::Owned((*self.values.load(schema).await?).clone()))),
             None => Ok(None),
         }
     }

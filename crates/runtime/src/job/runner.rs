@@ -9,14 +9,23 @@ use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
+use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval::{self, Approval};
-use hookwright_core::history::Head;
+use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet};
+
+/// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
+type Ended = Result<std::thread::Result<Done>, Aborted>;
+
+/// Effects under way, all within the job's own task: a task for each would cost a switch, and often the waking of another thread,
+/// at each of its ends.
+type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
 
 pub(super) struct Runner {
     machine: Machine,
@@ -28,7 +37,9 @@ pub(super) struct Runner {
     again: HashSet<String>,
     /// When each waiting approval was opened, by effect.
     opened: HashMap<String, u64>,
-    under_way: JoinSet<()>,
+    under_way: UnderWay,
+    /// Ended while something else was awaited; in order.
+    ended: VecDeque<Ended>,
     handles: HashMap<String, AbortHandle>,
     sender: mpsc::UnboundedSender<Done>,
     receiver: mpsc::UnboundedReceiver<Done>,
@@ -86,7 +97,8 @@ impl Runner {
             next: vec![],
             again: HashSet::new(),
             opened: HashMap::new(),
-            under_way: JoinSet::new(),
+            under_way: FuturesUnordered::new(),
+            ended: VecDeque::new(),
             handles: HashMap::new(),
             sender,
             receiver,
@@ -111,6 +123,11 @@ impl Runner {
             if let Some(outcome) = self.machine.outcome() {
                 return Ok(End::Finished(outcome.clone()));
             }
+            if !self.ended.is_empty() {
+                self.take_ended().await?;
+                self.status();
+                continue;
+            }
             if options.detach && self.machine.only_waits() && self.next.is_empty() {
                 return Ok(End::Detached);
             }
@@ -120,23 +137,15 @@ impl Runner {
                     cancelled = true;
                     self.cancel(options.cancelled_by.clone())?;
                 }
-                Some(done) = self.receiver.recv() => {
-                    self.done(done).await?;
+                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => {
+                    self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
-                    while let Ok(done) = self.receiver.try_recv() {
-                        if self.machine.due_outcome().is_some() || self.machine.outcome().is_some() {
-                            break;
-                        }
-                        self.done(done).await?;
+                    while let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                        self.ended.push_back(ended);
                     }
+                    self.take_ended().await?;
                 }
-                Some(ended) = self.under_way.join_next() => {
-                    // An effect that panicked has no end: the job must not wait for it.
-                    if let Err(error) = ended && error.is_panic() {
-                        let why = "an effect ended in a panic; the job's history is intact and it can be resumed";
-                        return Err(StoreError::Failed(why.into()).into());
-                    }
-                }
+                Some(late) = self.receiver.recv() => self.done(late).await?,
                 changed = self.inbox.changed() => match changed {
                     Ok(()) => self.read_inbox().await?,
                     Err(_) => return Err(StoreError::Failed("the store was closed".into()).into()),
@@ -149,20 +158,32 @@ impl Runner {
 
     /// Gives the lease back. A store that fails here is no matter: the lease ends with the process.
     pub(super) async fn close(&mut self) {
-        self.under_way.abort_all();
+        self.drop_effects();
         if let Some(lease) = &self.journal.lease {
             let _ = self.journal.store.release(lease).await;
         }
     }
 
     async fn commit_and_go_on(&mut self) -> Result<(), RunError> {
-        for record in self.journal.commit().await? {
+        for record in self.commit().await? {
             self.workshop.observer.event(Event::Recorded(&record));
         }
         for command in std::mem::take(&mut self.next) {
             self.carry_out(command).await?;
         }
         Ok(())
+    }
+
+    /// Makes the batch durable. Effects go on meanwhile: none waits for the disk because of another.
+    async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
+        let mut commit = std::pin::pin!(self.journal.commit());
+        loop {
+            tokio::select! {
+                biased;
+                fresh = &mut commit => return fresh,
+                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => self.ended.push_back(ended),
+            }
+        }
     }
 
     async fn carry_out(&mut self, command: Command) -> Result<(), RunError> {
@@ -175,32 +196,43 @@ impl Runner {
         if let Command::OpenApproval { effect, approval } = &command {
             let opened = self.opened.get(effect).copied().unwrap_or_default();
             expires_ms = opened.saturating_add(approval.expires_after_ms);
-            let shown = self.loaded(approval).await?;
+            let shown = loaded(&self.workshop.values, approval).await?;
             self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
         }
         let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
         let again = self.again.remove(&effect);
-        let handle = self.under_way.spawn(async move {
-            let done = workshop.execute(command, conversation, expires_ms, again, sender.clone()).await;
-            let _ = sender.send(done);
-        });
+        let work = async move { workshop.execute(command, conversation, expires_ms, again, sender).await };
+        let (handle, registration) = AbortHandle::new_pair();
+        self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
         self.handles.insert(effect, handle);
         Ok(())
     }
 
-    async fn loaded(&self, approval: &Approval) -> Result<Approval, StoreError> {
-        let values = &self.workshop.values;
-        let mut shown = approval.clone();
-        shown.original = values.full(&approval.original).await?;
-        shown.value = values.full(&approval.value).await?;
-        if let Some(arguments) = &approval.arguments {
-            shown.arguments = Some(values.full(arguments).await?);
+    /// Takes in what has ended, until the job is over.
+    async fn take_ended(&mut self) -> Result<(), RunError> {
+        while let Some(ended) = self.ended.pop_front() {
+            if self.machine.due_outcome().is_some() || self.machine.outcome().is_some() {
+                self.ended.clear();
+                return Ok(());
+            }
+            match ended {
+                Ok(Ok(done)) => self.done(done).await?,
+                // An effect that panicked has no end: the job must not wait for it.
+                Ok(Err(_)) => {
+                    let why = "an effect ended in a panic; the job's history is intact and it can be resumed";
+                    return Err(StoreError::Failed(why.into()).into());
+                }
+                Err(Aborted) => {}
+            }
         }
-        for change in &mut shown.changes {
-            change.from = values.full(&change.from).await?;
-            change.to = values.full(&change.to).await?;
-        }
-        Ok(shown)
+        Ok(())
+    }
+
+    /// Drops whatever is under way, which tells its servers.
+    fn drop_effects(&mut self) {
+        self.under_way.clear();
+        self.ended.clear();
+        self.handles.clear();
     }
 
     async fn done(&mut self, done: Done) -> Result<(), RunError> {
@@ -269,7 +301,7 @@ impl Runner {
 
     fn finish(&mut self, now: u64, outcome: Outcome) -> Result<(), RunError> {
         self.next.clear();
-        self.under_way.abort_all();
+        self.drop_effects();
         let fact = Fact::Finished { outcome };
         let at_ms = self.journal.record(now, fact.clone());
         self.handle(at_ms, &fact).map(drop)
@@ -279,8 +311,7 @@ impl Runner {
         if self.machine.outcome().is_some() {
             return Ok(());
         }
-        // Whatever is under way is dropped, which tells its servers.
-        self.under_way.abort_all();
+        self.drop_effects();
         self.take(self.now(), Fact::Cancelled { by: approval::name_of(&by) })
     }
 
@@ -353,6 +384,21 @@ impl Runner {
         };
         self.journal.status(status);
     }
+}
+
+/// An approval with its values in it.
+async fn loaded(values: &Values, approval: &Approval) -> Result<Approval, StoreError> {
+    let mut shown = approval.clone();
+    shown.original = values.full(&approval.original).await?;
+    shown.value = values.full(&approval.value).await?;
+    if let Some(arguments) = &approval.arguments {
+        shown.arguments = Some(values.full(arguments).await?);
+    }
+    for change in &mut shown.changes {
+        change.from = values.full(&change.from).await?;
+        change.to = values.full(&change.to).await?;
+    }
+    Ok(shown)
 }
 
 fn effect_of(fact: &Fact) -> Option<&str> {
