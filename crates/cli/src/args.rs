@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "hookwright", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 completed, 1 failed, 2 usage, manifest or configuration, 3 denied by a hook,\n\
-4 waiting for a person, 130 cancelled. Start with `hookwright demo`.")]
+4 waiting for a person, 130 cancelled, 143 stopped by SIGTERM. Start with `hookwright demo`.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -40,7 +40,7 @@ pub(crate) struct Global {
 pub(crate) enum Output {
     /// For people
     Text,
-    /// One JSON object on stdout
+    /// One JSON object on stdout; no story, no prompt
     Json,
 }
 
@@ -123,7 +123,8 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it
+    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it, and leaves the configuration's plugins
+    /// out. Default: those of the configuration
     #[arg(long = "plugin", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
     /// The agent. Default: the only one
@@ -132,7 +133,7 @@ pub(crate) struct RunArgs {
     /// The input; `-` reads stdin. JSON where the agent declares a schema
     #[arg(long, value_name = "TEXT|-")]
     pub(crate) input: Option<String>,
-    /// Who decides what hooks escalate. Default: ask on a terminal, else wait
+    /// Who decides what hooks escalate. Default: ask on a terminal, else wait. With --output json there is no prompt
     #[arg(long, value_name = "HOW")]
     pub(crate) approve: Option<Approve>,
     /// End with exit code 4 where only a person is awaited; `jobs resume` goes on
@@ -156,7 +157,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
-    /// Folder of a plugin; may be repeated, in install order
+    /// Folder of a plugin; may be repeated, in install order. Default: those of the configuration
     #[arg(long = "plugin", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
     /// File with one event as JSON; `-` reads stdin
@@ -218,7 +219,7 @@ pub(crate) struct ResumeArgs {
     /// All unfinished jobs, one after the other
     #[arg(long, conflicts_with = "job")]
     pub(crate) all: bool,
-    /// Who decides what hooks escalate. Default: ask on a terminal, else wait
+    /// Who decides what hooks escalate. Default: ask on a terminal, else wait. With --output json there is no prompt
     #[arg(long, value_name = "HOW")]
     pub(crate) approve: Option<Approve>,
     /// End with exit code 4 where only a person is awaited

@@ -121,7 +121,14 @@ impl Settings {
             None => Ok(self.config.tenants.first().cloned().unwrap_or_default()),
             Some(id) => self.config.tenants.iter().find(|t| t.id == *id).cloned().ok_or_else(|| {
                 let known: Vec<&str> = self.config.tenants.iter().map(|t| t.id.as_str()).collect();
-                CliError::usage(format!("no tenant {id:?} in the configuration; it has {}", known.join(", ")))
+                if let Some(file) = &self.config_file {
+                    CliError::usage(format!("no tenant {id:?} in {}; it has {}", shown(file), known.join(", ")))
+                } else {
+                    CliError::usage(format!(
+                        "no tenant {id:?}: no configuration is used here, so there is only `default`"
+                    ))
+                    .hint("name it with --config; a hookwright.yaml is not looked for where plugins are named")
+                }
             }),
         }
     }

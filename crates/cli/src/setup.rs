@@ -60,7 +60,7 @@ pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Ten
     };
     if folders.is_empty() {
         return Err(CliError::usage("no plugin was named").hint(
-            "name its folder, e.g. --plugin examples/policy, or write a hookwright.yaml (docs/configuration.md)",
+            "name its folder (`--plugin DIR`, for check just `DIR`), or write a hookwright.yaml (docs/configuration.md)",
         ));
     }
     read_all(config, folders)

@@ -50,7 +50,12 @@ pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
     drop(progress);
     match args.output {
         Output::Json => json(&report),
-        Output::Text => data(&text_of(&report)),
+        Output::Text => {
+            data(&text_of(&report));
+            if report.answers.iter().any(|a| a.failed.is_some()) {
+                note("next: --log hookwright::tool=info shows what servers write to their standard error");
+            }
+        }
     }
     host.shutdown().await;
     Ok(exit::OK)
@@ -179,7 +184,7 @@ fn text_of(report: &ProbeReport) -> String {
         let _ = writeln!(out, "value    {}", escape(&hookwright_core::text::elide_middle(&value, 4_000)));
     }
     if report.answers.is_empty() {
-        note("no hook matches this event");
+        note("no hook matches this event: see `on` and `match` in plugin.yaml");
     }
     for answer in &report.answers {
         let changed = if answer.changed { "  changed the value" } else { "" };

@@ -7,6 +7,7 @@ use crate::people;
 use crate::settings::Settings;
 use crate::store;
 use crate::story::json::{JobDetails, JobHistory, JobList};
+use crate::story::units::plural;
 use crate::story::{history, lists};
 use crate::terminal::{data, json, note};
 use crate::work;
@@ -63,7 +64,7 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             let store = store::existing(&mut settings, false)?;
             let row = store.job(&job).await?;
             if row.status.is_final() {
-                return Err(CliError::failed(format!("job {} is over", row.job.id)));
+                return Err(CliError::failed(format!("{} is over: there is nothing to cancel", row.job.id)));
             }
             let person = people::person(name.as_deref());
             store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
@@ -80,8 +81,10 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             let id = store.job(&job).await?.job.id;
             let gone = store.forget_values(&id).await?;
             note(&format!(
-                "{id}: values were taken out of {} records and {} approvals, {} large values deleted; the history still verifies",
-                gone.records, gone.approvals, gone.blobs
+                "{id}: values were taken out of {} and {}, {} deleted; the history still verifies",
+                plural(gone.records, "record"),
+                plural(gone.approvals, "approval"),
+                plural(gone.blobs, "large value")
             ));
         }
     }
@@ -97,7 +100,7 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     let jobs = if let Some(job) = &args.job {
         let row = store.job(job).await?;
         if row.status.is_final() {
-            return Err(CliError::failed(format!("job {} is over", row.job.id))
+            return Err(CliError::failed(format!("{} is over", row.job.id))
                 .hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
         }
         vec![row.job.id]

@@ -30,7 +30,10 @@ pub(super) async fn run(
     let mut lines: Option<mpsc::Receiver<Typed>> = None;
     while let Some(wait) = waits.recv().await {
         let said = match style.approve {
-            Approve::Wait => continue,
+            Approve::Wait => {
+                door.awaits(&wait.approval.id);
+                continue;
+            }
             Approve::Yes => Some((true, None)),
             Approve::No => Some((false, None)),
             Approve::Ask => ask(&wait, lines.get_or_insert_with(stdin_lines), &store, &door, look).await,
@@ -88,7 +91,10 @@ async fn ask(
     door: &Door,
     look: Look,
 ) -> Option<(bool, Option<String>)> {
-    let printer = door.printer.clone()?;
+    let Some(printer) = door.printer.clone() else {
+        door.awaits(&wait.approval.id);
+        return None;
+    };
     if store.approval(&wait.approval.id).await.is_ok_and(|row| row.state != ApprovalState::Open) {
         return None;
     }

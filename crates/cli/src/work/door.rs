@@ -5,8 +5,10 @@ use crate::exit::{CliError, CliResult};
 use crate::settings::Settings;
 use crate::story::Printer;
 use crate::story::teller::Approvals;
+use crate::terminal::note;
 use hookwright_core::approval::Approval;
 use hookwright_core::history::Record;
+use hookwright_core::text::escape;
 use hookwright_runtime::observe::{Event, Observer};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
@@ -48,9 +50,19 @@ impl Door {
         Ok((Self { printer, records: Mutex::new(earlier), asks }, waits))
     }
 
-    /// Something people should know.
+    /// Something people should know, also where no story is told.
     pub(super) fn notice(&self, what: &str) {
+        if self.printer.is_none() {
+            note(&format!("note: {}", escape(what)));
+        }
         self.event(Event::Notice(what));
+    }
+
+    /// Says that somebody else has to decide, where no story says it.
+    pub(super) fn awaits(&self, approval: &str) {
+        if self.printer.is_none() {
+            self.notice(&format!("a person is awaited: hookwright approvals show {approval}"));
+        }
     }
 
     /// Writes what waits.
