@@ -76,7 +76,11 @@ fn turn(machine: &mut Machine, head: &mut Head, commands: Vec<Command>) -> Vec<C
             }
             Command::CallTool { .. } => {
                 let result = Stored::inline(json!("pushed"));
-                Fact::ToolReturned { effect, outcome: ToolOutcome::Returned { result, structured: None, is_error: false }, ms: 1.0 }
+                Fact::ToolReturned {
+                    effect,
+                    outcome: ToolOutcome::Returned { result, structured: None, is_error: false },
+                    ms: 1.0,
+                }
             }
             _ => Fact::ModelAnswered {
                 effect,
