@@ -109,16 +109,14 @@ async fn run() -> Result<()> {
     };
     let mut disk = Disk::new(folder.path())?;
     bench.run(options.rounds, &mut disk, &options.only).await?.into_iter().for_each(&mut show);
-    if !options.only.is_empty() {
-        bench.host.shutdown().await;
-        return Ok(());
+    if options.only.is_empty() {
+        let few = options.rounds.div_ceil(8);
+        show(many::run(&bench, few).await?);
+        show(history::run(&bench, few).await?);
+        show(waiting::run(folder.path()).await?);
+        show(start::run(&hookwright, folder.path(), options.rounds.div_ceil(2)).await?);
     }
-    let few = options.rounds.div_ceil(8);
-    show(many::run(&bench, few).await?);
-    show(history::run(&bench, few).await?);
     bench.host.shutdown().await;
-    show(waiting::run(folder.path()).await?);
-    show(start::run(&hookwright, folder.path(), options.rounds.div_ceil(2)).await?);
 
     if let Some(file) = options.json {
         let text = serde_json::to_string_pretty(&report)?;
