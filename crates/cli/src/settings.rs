@@ -45,15 +45,27 @@ impl Settings {
 
     /// Loads ./hookwright.yaml where no configuration was named and nothing else says what to start. It must be trusted.
     pub(crate) fn adopt_local_config(&mut self) -> CliResult<()> {
+        if let Some((config, file)) = self.local_config()? {
+            self.config = config;
+            self.config_file = Some(file);
+        }
+        Ok(())
+    }
+
+    /// ./hookwright.yaml, where there is one and none was adopted. It must be trusted.
+    fn local_config(&self) -> CliResult<Option<(Config, PathBuf)>> {
         let file = self.cwd.join(CONFIG_NAME);
         if self.config_file.is_some() || !file.exists() {
-            return Ok(());
+            return Ok(None);
         }
         let parsed = read_config(&file, self.terminal)?;
         self.require_trust(&parsed, &file)?;
-        self.config = parsed.config;
-        self.config_file = Some(file);
-        Ok(())
+        Ok(Some((parsed.config, file)))
+    }
+
+    /// Whether the current folder has a configuration that is not used.
+    pub(crate) fn leaves_local_config_out(&self) -> bool {
+        self.config_file.is_none() && self.cwd.join(CONFIG_NAME).exists()
     }
 
     /// Loads the configuration that a job was begun with, as it was then, or as the user trusts it now.
@@ -139,15 +151,17 @@ impl Settings {
     }
 
     /// The store's file. A trusted local configuration may name it; an untrusted one is not read for it.
-    pub(crate) fn db(&mut self) -> CliResult<PathBuf> {
+    ///
+    /// Nothing else of a local configuration is taken for it: a job of plugins that flags name is none of its tenants'.
+    pub(crate) fn db(&self) -> CliResult<PathBuf> {
         if let Some(db) = &self.global.db {
             return Ok(self.cwd.join(db));
         }
-        self.adopt_local_config()?;
-        Ok(match &self.config.store {
-            Some(store) => self.config_folder().join(store),
-            None => self.default_db(),
-        })
+        let named = match self.local_config()? {
+            Some((config, _)) => config.store.map(|store| self.cwd.join(store)),
+            None => self.config.store.as_ref().map(|store| self.config_folder().join(store)),
+        };
+        Ok(named.unwrap_or_else(|| self.default_db()))
     }
 
     fn default_db(&self) -> PathBuf {
@@ -159,9 +173,10 @@ impl Settings {
         path == self.default_db()
     }
 
-    /// Whether a flag or a configuration names the store.
-    pub(crate) fn names_db(&self) -> bool {
-        self.global.db.is_some() || self.config.store.is_some()
+    /// Whether a flag or a trusted configuration names the store.
+    pub(crate) fn names_db(&self) -> CliResult<bool> {
+        let local = self.local_config()?.and_then(|(config, _)| config.store);
+        Ok(self.global.db.is_some() || self.config.store.is_some() || local.is_some())
     }
 
     /// Begins to log, to stderr or the configuration's file.

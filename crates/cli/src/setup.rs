@@ -3,6 +3,7 @@
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::settings::{Settings, faults, read_bounded, shown};
+use crate::terminal::note;
 use hookwright_core::config::{TenantConfig, check_approvers, check_secrets};
 use hookwright_core::diagnostic::{Diagnostic, nearest};
 use hookwright_core::hooks::HookSet;
@@ -51,6 +52,11 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
 pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Tenant, Vec<Diagnostic>)> {
     if flags.is_empty() {
         settings.adopt_local_config()?;
+    }
+    if settings.leaves_local_config_out() {
+        note(
+            "note: hookwright.yaml is not used, for the plugins are named; with its policies, groups and limits: --config hookwright.yaml",
+        );
     }
     let config = settings.tenant()?;
     let folders: Vec<PathBuf> = if flags.is_empty() {

@@ -63,7 +63,7 @@ pub(crate) fn node_name() -> String {
 pub(crate) fn open_existing(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
     drop(existing(settings, true)?);
     let path = settings.db()?;
-    if !settings.names_db() && !trust::knows_store(&settings.env, &path) {
+    if !settings.names_db()? && !trust::knows_store(&settings.env, &path) {
         let message = format!("{} was not made by you here, and its jobs say which programs are started", shown(&path));
         return Err(CliError::usage(message).hint("if you trust it, name it with --db"));
     }
