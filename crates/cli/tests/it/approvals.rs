@@ -347,3 +347,19 @@ fn the_end_of_the_input_at_the_prompt_decides_nothing() {
     assert_eq!(done.status.code(), Some(0), "{done}");
     assert!(done.out.contains("Nothing was decided"), "{done}");
 }
+
+#[test]
+fn a_job_of_named_plugins_beside_a_trusted_configuration_can_be_resumed_and_is_none_of_its_tenants() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    world.write("hookwright.yaml", "tenants: [{ id: team, plugins: [p] }]\nstore: jobs.db\n");
+    world.call(&["trust"]).code(0);
+    let run = ["run", "--plugin", "p", "--input", "x", "--detach", "--output", "json"];
+    let begun = world.call(&run).code(4).tells(&["hookwright.yaml is not used"]);
+    assert_eq!(begun.records("started")[0]["spec"]["tenant"], "default");
+    let job = begun.json()["job"].as_str().unwrap().to_owned();
+    // The store is the configuration's all the same: whoever decides here finds it.
+    let id = begun.json()["approvals"][0].as_str().unwrap().to_owned();
+    world.call(&["approvals", "approve", &id]).code(0);
+    world.call(&["jobs", "resume", &job, "--output", "json"]).code(0);
+    assert_eq!(world.calls("git").len(), 1);
+}
