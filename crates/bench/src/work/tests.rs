@@ -24,10 +24,10 @@ impl Tools for Fake {
         Ok(())
     }
 
-    async fn functions(&self, _: &str) -> Result<Vec<ListedFunction>, ToolDown> {
+    async fn functions(&self, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
         let input_schema = json!({"type": "object"});
         let (read_only_hint, idempotent_hint) = (false, false);
-        let name = "echo".to_owned();
+        let name = if tool == POLICY { "decide" } else { "echo" }.to_owned();
         Ok(vec![ListedFunction { name, description: None, input_schema, read_only_hint, idempotent_hint }])
     }
 
