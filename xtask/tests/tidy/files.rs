@@ -43,7 +43,7 @@ fn is_ours(file: &str) -> bool {
 
 fn held(text: &str) -> Vec<&'static str> {
     let marks = MARKS.iter().filter(|mark| text.contains(**mark));
-    // `.demo/work/x` is no path of a machine: the folder does not stand at the root.
+    // A folder of that name below another one is no path of a machine: it does not stand at the root.
     let at_root = |path: &str, at: usize| {
         !text[..at].ends_with(|c: char| c.is_alphanumeric() || "._-})*~".contains(c)) || !path.starts_with('/')
     };
