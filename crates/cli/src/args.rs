@@ -1,8 +1,27 @@
 //! The command line, as clap reads it.
 
 use crate::story::Color;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use hookwright_core::text::{escape, is_hidden};
+use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// Reads the command line. An error repeats words of it: what a terminal could act on is escaped in them.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let error = match Cli::try_parse_from(&words) {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    let texts: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    if !texts.iter().any(|text| text.contains(is_hidden)) {
+        return Err(error);
+    }
+    // The same words without their hidden characters are as wrong.
+    match Cli::try_parse_from(texts.iter().map(|text| escape(text))) {
+        Err(harmless) => Err(harmless),
+        Ok(_) => Err(Cli::command().error(error.kind(), "a word of the command line holds control characters")),
+    }
+}
 
 /// Asks hooks, ordinary MCP functions, before an AI agent acts.
 #[derive(Debug, Parser)]
@@ -96,7 +115,7 @@ impl Command {
     /// Whether the command's output is JSON: then an error is said in JSON too.
     pub(crate) fn in_json(&self) -> bool {
         let output = match self {
-            Self::Run(args) => args.output,
+            Self::Run(args) => args.how.output,
             Self::Check(args) => args.output,
             Self::Ask(args) => args.output,
             Self::Replay(args) => args.output,
@@ -108,7 +127,7 @@ impl Command {
             )
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
             | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
-            Self::Jobs(JobsCommand::Resume(args)) => args.output,
+            Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
             Self::Jobs(JobsCommand::Cancel { .. } | JobsCommand::Forget { .. })
@@ -133,13 +152,20 @@ pub(crate) struct RunArgs {
     /// The input; `-` reads stdin. JSON where the agent declares a schema
     #[arg(long, value_name = "TEXT|-")]
     pub(crate) input: Option<String>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+/// How a job is run: flags of `run` and of `jobs resume`.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
     /// Who decides what hooks escalate. Default: ask on a terminal, else wait. With --output json there is no prompt
     #[arg(long, value_name = "HOW")]
     pub(crate) approve: Option<Approve>,
     /// End with exit code 4 where only a person is awaited; `jobs resume` goes on
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Your name in the history. Default: the OS user's, which counts as verified
+    /// Your name in the history, as a claim. Default: the OS user's, which counts as verified
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[arg(long, value_name = "FORM", default_value = "text")]
@@ -219,17 +245,8 @@ pub(crate) struct ResumeArgs {
     /// All unfinished jobs, one after the other
     #[arg(long, conflicts_with = "job")]
     pub(crate) all: bool,
-    /// Who decides what hooks escalate. Default: ask on a terminal, else wait. With --output json there is no prompt
-    #[arg(long, value_name = "HOW")]
-    pub(crate) approve: Option<Approve>,
-    /// End with exit code 4 where only a person is awaited
-    #[arg(long)]
-    pub(crate) detach: bool,
-    /// Your name in the history
-    #[arg(long = "as", value_name = "NAME")]
-    pub(crate) name: Option<String>,
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -328,8 +345,11 @@ pub(crate) enum NewCommand {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
+    #[value(alias = "py", alias = "python3")]
     Python,
+    #[value(alias = "ts", alias = "javascript", alias = "js", alias = "node")]
     Typescript,
+    #[value(alias = "rs")]
     Rust,
 }
 

@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod environment;
 mod exit;
+mod files;
 mod people;
 mod progress;
 mod settings;
@@ -18,7 +19,7 @@ mod trust;
 mod work;
 
 use args::{Cli, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use environment::Environment;
 use exit::{CliError, CliResult};
 use settings::Settings;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use terminal::{Terminal, note};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are what was asked for; all else is wrong usage.

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// The name of a configuration in the current folder.
 pub(crate) const CONFIG_NAME: &str = "hookwright.yaml";
 
+/// What is logged where nobody says.
+const DEFAULT_FILTER: &str = "error,hookwright::tool=off";
+
 /// What a command works with.
 pub(crate) struct Settings {
     pub(crate) env: Environment,
@@ -179,11 +182,12 @@ impl Settings {
         Ok(self.global.db.is_some() || self.config.store.is_some() || local.is_some())
     }
 
-    /// Begins to log, to stderr or the configuration's file.
+    /// Begins to log, to stderr or the configuration's file. What becomes of tools' servers is told by the commands themselves: by default it
+    /// is not logged too.
     pub(crate) fn start_log(&self) -> CliResult<()> {
         use tracing_subscriber::EnvFilter;
         let filter =
-            self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| "error".into());
+            self.global.log.clone().or_else(|| self.config.log.filter.clone()).unwrap_or_else(|| DEFAULT_FILTER.into());
         let filter = EnvFilter::try_new(&filter).map_err(|e| {
             CliError::usage(format!("the log filter {filter:?} can't be read: {e}"))
                 .hint("e.g. --log info, or --log hookwright::tool=info")
@@ -192,9 +196,8 @@ impl Settings {
         let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
         if let Some(file) = &self.config.log.file {
             let path = self.config_folder().join(file);
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-            let file =
-                file.map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", path.display())))?;
+            let file = crate::files::append(&path)
+                .map_err(|e| CliError::usage(format!("the log {} can't be written: {e}", shown(&path))))?;
             let builder = builder.with_writer(std::sync::Mutex::new(file));
             if json { builder.json().try_init() } else { builder.try_init() }
         } else {
@@ -233,7 +236,7 @@ pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
         }
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(file).and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    crate::files::open(file).and_then(|f| f.take(limit as u64 + 1).read_to_end(&mut bytes)).map_err(failed)?;
     Ok(bytes)
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// For commands that write: makes the file where there is none.
-pub(crate) fn open(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
+pub(crate) fn open(settings: &Settings) -> CliResult<Arc<SqliteStore>> {
     let path = settings.db()?;
     if let Some(folder) = path.parent()
         && folder.file_name().is_some_and(|n| n == ".hookwright")
@@ -19,16 +19,23 @@ pub(crate) fn open(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
     }
     let mut options = OpenOptions::new(node_name(), Arc::new(SystemClock));
     options.probe = crate::work::crash_probe(&settings.env);
-    let is_new = !path.exists();
-    let store = SqliteStore::open(&path, options)?;
-    if is_new && settings.is_default_db(&path) {
+    if settings.is_default_db(&path) && begin_file(&path) {
+        // Before its set-up, lest a store whose set-up was cut short counts as somebody else's.
         trust::remember_store(&settings.env, &path);
     }
-    Ok(store)
+    Ok(SqliteStore::open(&path, options)?)
+}
+
+/// Makes an empty file where there is none. True: the file is empty, so whatever it will hold comes from this user's commands. What goes
+/// wrong here goes wrong again, in words, where the store is opened.
+fn begin_file(path: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).is_ok();
+    made || std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }
 
 /// For commands that look at or decide on what is there: a store that does not exist is an error, not an empty one.
-pub(crate) fn existing(settings: &mut Settings, read_only: bool) -> CliResult<Arc<SqliteStore>> {
+pub(crate) fn existing(settings: &Settings, read_only: bool) -> CliResult<Arc<SqliteStore>> {
     let path = settings.db()?;
     if !path.exists() {
         return Err(CliError::failed(format!("there is no store at {}", shown(&path)))
@@ -60,7 +67,7 @@ pub(crate) fn node_name() -> String {
 
 /// As [`existing`], for running jobs: with the crash points of tests. Jobs name the programs that they start, so a store that is only
 /// found in the current folder, as one that came with a clone, is not taken at its word (SPEC §2).
-pub(crate) fn open_existing(settings: &mut Settings) -> CliResult<Arc<SqliteStore>> {
+pub(crate) fn open_existing(settings: &Settings) -> CliResult<Arc<SqliteStore>> {
     drop(existing(settings, true)?);
     let path = settings.db()?;
     if !settings.names_db()? && !trust::knows_store(&settings.env, &path) {

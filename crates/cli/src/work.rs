@@ -61,12 +61,7 @@ pub(crate) struct Prepared {
 }
 
 /// Makes a job of a tenant's agent.
-pub(crate) fn new_job(
-    settings: &mut Settings,
-    tenant: Tenant,
-    agent: Option<&str>,
-    input: Value,
-) -> CliResult<Prepared> {
+pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, input: Value) -> CliResult<Prepared> {
     let (plugin, decl) = tenant.agent(agent)?;
     event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
         .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
@@ -190,12 +185,30 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let end = match end {
         Attended::Ended(end) => end,
         Attended::Stopped => {
-            note(&format!("stopped; the job is not over: hookwright jobs resume {job}"));
+            // What waited to be written is written, or given up, when the store is closed.
+            drop(store);
+            note(&left_behind(settings, &job).await);
             return Ok((exit::STOPPED, job));
         }
         Attended::Hurried => return Ok((exit::CANCELLED, job)),
     };
     report(&store, &job, end, &style, &door).await.map(|code| (code, job))
+}
+
+/// What became of a job that was left: looked up, since it may have been left before it was stored.
+async fn left_behind(settings: &Settings, job: &str) -> String {
+    let row = match store::existing(settings, true) {
+        Ok(store) => store.job(job).await.map_err(CliError::from),
+        Err(error) => Err(error),
+    };
+    match row {
+        Ok(row) if row.status.is_final() => format!("stopped; the job is over: hookwright jobs show {job}"),
+        Ok(_) => format!("stopped; the job is not over: hookwright jobs resume {job}"),
+        Err(error) if error.kind == "NotFound" => {
+            "stopped before the job was stored: nothing was asked or called".into()
+        }
+        Err(error) => format!("stopped; whether job {job} was stored is not known: {}", error.message),
+    }
 }
 
 enum Attended {

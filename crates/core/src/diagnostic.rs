@@ -13,7 +13,7 @@ mod suggest;
 
 pub use code::Code;
 pub use render::Palette;
-pub use secret::{mask, secret_kind};
+pub use secret::{mask, secret_kind, sounds_secret};
 pub use suggest::{nearest, shown};
 
 /// How much a diagnostic weighs.

@@ -3,6 +3,7 @@
 //! Invariant: the value of a secret stands in no `Debug` output and in no error.
 
 use crate::said::Secrets;
+use hookwright_core::diagnostic::{mask, sounds_secret};
 use hookwright_core::manifest::{McpDecl, Secret, ToolDecl};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,13 @@ impl ToolSpec {
             let mut resolved = Vec::new();
             for (name, secret) in values {
                 match secret {
-                    Secret::Plain(value) => resolved.push((name.clone(), value.clone())),
+                    Secret::Plain(value) => {
+                        // A manifest is warned of it; what a server says of it is hidden all the same.
+                        if sounds_secret(name) {
+                            secrets.add(name, value);
+                        }
+                        resolved.push((name.clone(), value.clone()));
+                    }
                     Secret::From { from } => match lookup(from) {
                         Some(value) => {
                             secrets.add(from, &value);
@@ -119,7 +126,7 @@ impl std::fmt::Debug for Transport {
                 f.debug_struct("Stdio").field("command", command).field("cwd", cwd).field("env", &names(env)).finish()
             }
             Self::Http { url, headers } => {
-                f.debug_struct("Http").field("url", url).field("headers", &names(headers)).finish()
+                f.debug_struct("Http").field("url", &mask(url, 0).0).field("headers", &names(headers)).finish()
             }
         }
     }

@@ -27,8 +27,11 @@ static OPENING: Mutex<()> = Mutex::new(());
 pub(crate) enum Access {
     /// Read and write, fully durable.
     Write,
-    /// Read.
+    /// Read, beside a writer.
     Read,
+    /// Read, with a handle that could write: whoever closes the file last then takes the empty `-wal` and `-shm` away, which SQLite makes
+    /// even for reading and leaves behind where the last one can't write.
+    Tidy,
     /// Read a file that nobody writes to, without locks and without a write-ahead log.
     Immutable,
 }
@@ -67,17 +70,20 @@ pub(crate) fn open_reader(site: &Site, busy: &BusyLimit) -> Result<(Connection, 
             "check the path given with --db; the first `run` creates the file",
         ));
     }
-    refuse_folder(site)?;
+    refuse_other(site)?;
     let open = |access| -> rusqlite::Result<Connection> {
         let conn = connect(site, access, busy)?;
         conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(conn)
     };
-    let (conn, access) = match open(Access::Read) {
-        Ok(conn) => (conn, Access::Read),
+    // A log with something in it (of a process that lives, or was killed) is not merged by somebody who only reads.
+    let log = beside(&site.path, "-wal");
+    let has_log = fs::metadata(&log).is_ok_and(|m| m.len() > 0);
+    let access = if has_log { Access::Read } else { Access::Tidy };
+    let (conn, access) = match open(access) {
+        Ok(conn) => (conn, access),
         Err(e) if matches!(e.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) => {
-            let log = beside(&site.path, "-wal");
-            if fs::metadata(&log).is_ok_and(|m| m.len() > 0) {
+            if has_log {
                 return Err(site.failed(
                     "read",
                     &format!("its folder is read-only and {} still has to be merged into it", escape(&log.display().to_string())),
@@ -95,14 +101,18 @@ pub(crate) fn open_reader(site: &Site, busy: &BusyLimit) -> Result<(Connection, 
             &format!("it has the older format {older}"),
             "open it once with the right to write, e.g. by `hookwright jobs list` as its owner; that converts it",
         )),
-        schema::Found::Empty => Err(site.failed("read", "it is empty", "check the path given with --db")),
+        schema::Found::Empty => Err(site.failed(
+            "read",
+            "nothing is stored in it yet",
+            "the next `hookwright run` sets it up; or check the path given with --db",
+        )),
     }
 }
 
 /// Opens one more connection to a file that [`open_writer`] or [`open_reader`] has checked.
 pub(crate) fn connect(site: &Site, access: Access, busy: &BusyLimit) -> rusqlite::Result<Connection> {
     let mut conn = match access {
-        Access::Write => {
+        Access::Write | Access::Tidy => {
             Connection::open_with_flags(&site.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         }
         Access::Read => {
@@ -181,7 +191,7 @@ fn limit_size(conn: &Connection, max_bytes: u64) -> rusqlite::Result<()> {
 }
 
 fn create_if_missing(site: &Site) -> Result<(), StoreError> {
-    refuse_folder(site)?;
+    refuse_other(site)?;
     if site.path.exists() {
         return Ok(());
     }
@@ -210,11 +220,15 @@ fn create_if_missing(site: &Site) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn refuse_folder(site: &Site) -> Result<(), StoreError> {
-    if site.path.is_dir() {
-        return Err(site.failed("open", "it is a folder", "give the path of a file with --db"));
+/// Refuses what is there and is no file: a pipe would be waited for without end.
+fn refuse_other(site: &Site) -> Result<(), StoreError> {
+    match fs::metadata(&site.path) {
+        Ok(found) if !found.is_file() => {
+            let what = if found.is_dir() { "it is a folder" } else { "it is a pipe, a device or a socket, not a file" };
+            Err(site.failed("open", what, "give the path of a file with --db"))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 fn create_folder(folder: &Path) -> io::Result<()> {

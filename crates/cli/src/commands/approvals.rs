@@ -17,11 +17,11 @@ use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
 use std::sync::Arc;
 
-pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> CliResult {
+pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliResult {
     let damaged = |e: serde_json::Error| CliError::failed(format!("an approval in the store can't be read: {e}"));
     match command {
         ApprovalsCommand::List { all, output } => {
-            let store = store::existing(&mut settings, true)?;
+            let store = store::existing(&settings, true)?;
             let rows = store.approvals(!all).await?;
             match output {
                 Output::Json => json(&ApprovalList::new(&rows).map_err(damaged)?),
@@ -31,7 +31,7 @@ pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> Cl
             Ok(exit::OK)
         }
         ApprovalsCommand::Show { id, output } => {
-            let store = store::existing(&mut settings, true)?;
+            let store = store::existing(&settings, true)?;
             let row = store.approval(&id).await?;
             let approval = loaded(&store, &row).await?;
             match output {
@@ -47,8 +47,8 @@ pub(crate) async fn run(mut settings: Settings, command: ApprovalsCommand) -> Cl
     }
 }
 
-async fn say(mut settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
-    let store = store::existing(&mut settings, false)?;
+async fn say(settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
+    let store = store::existing(&settings, false)?;
     let row = store.approval(&args.id).await?;
     let person = people::person(args.name.as_deref());
     let say = Say { approve, by: person.name.clone(), verified: person.verified, note: args.note.clone() };

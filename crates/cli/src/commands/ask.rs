@@ -68,33 +68,32 @@ fn read_event(from: &str) -> CliResult<String> {
     if from == "-" {
         std::io::stdin().lock().take(EVENT_BYTES).read_to_string(&mut text).map_err(failed)?;
     } else {
-        std::fs::File::open(from).and_then(|f| f.take(EVENT_BYTES).read_to_string(&mut text)).map_err(failed)?;
+        crate::files::open(from.as_ref())
+            .and_then(|f| f.take(EVENT_BYTES).read_to_string(&mut text))
+            .map_err(failed)?;
     }
     Ok(text)
 }
 
 /// Reads an event as hooks get it. `job`, `agent`, `tenant`, `node` and `call` may be left out; keys that begin with `_` are labels.
 fn parse(text: &str) -> CliResult<(EventHead, EventBody)> {
-    let wrong = |why: String| {
-        CliError::usage(format!("this is no event: {why}"))
-            .hint(r#"e.g. {"event":"pre_tool_call","tool":"github.push","arguments":{"branch":"main"}}"#)
+    let wrong_for = |moment, why: String| {
+        CliError::usage(format!("this is no event: {why}")).hint(format!("e.g. {}", sample(moment)))
     };
+    let wrong = |why: String| wrong_for(Moment::PreToolCall, why);
     let value = parse_strict(text).map_err(|e| wrong(escape(&e.to_string())))?;
     let Value::Object(mut map) = value else { return Err(wrong("it is not a JSON object".into())) };
     // Hooks get the event under the key `event` of their arguments: that form is taken too.
     if let (1, Some(Value::Object(inner))) = (map.len(), map.get("event")) {
         map = inner.clone();
     }
-    let take_text = |map: &mut Map<String, Value>, key: &str| match map.shift_remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(s)) => Ok(Some(s)),
-        Some(_) => Err(wrong(format!("`{key}` is not a string"))),
-    };
-    let name = take_text(&mut map, "event")?.ok_or_else(|| wrong("`event` is missing".into()))?;
+    let name = text_of_key(&mut map, "event").map_err(wrong)?.ok_or_else(|| wrong("`event` is missing".into()))?;
     let moment = Moment::from_name(&name).ok_or_else(|| {
         let names: Vec<&str> = Moment::ALL.iter().map(|m| m.name()).collect();
         wrong(format!("`event` is {:?}; there are {}", escape(&name), names.join(", ")))
     })?;
+    let wrong = |why: String| wrong_for(moment, why);
+    let take_text = |map: &mut Map<String, Value>, key: &str| text_of_key(map, key).map_err(wrong);
     let head = EventHead {
         event: moment,
         job: take_text(&mut map, "job")?.unwrap_or_else(|| "ask".into()),
@@ -142,6 +141,26 @@ fn parse(text: &str) -> CliResult<(EventHead, EventBody)> {
         return Err(wrong(format!("the key {:?} does not belong to {name}", escape(unknown))));
     }
     Ok((head, body))
+}
+
+fn text_of_key(map: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+    match map.shift_remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(s)) => Ok(Some(s)),
+        Some(_) => Err(format!("`{key}` is not a string")),
+    }
+}
+
+/// The smallest event of a moment.
+fn sample(moment: Moment) -> &'static str {
+    match moment {
+        Moment::JobStart => r#"{"event":"job_start","input":"Review pull request 7."}"#,
+        Moment::PreToolCall => r#"{"event":"pre_tool_call","tool":"github.push","arguments":{"branch":"main"}}"#,
+        Moment::PostToolCall => {
+            r#"{"event":"post_tool_call","tool":"github.push","arguments":{"branch":"main"},"result":"pushed","error":false}"#
+        }
+        Moment::JobEnd => r#"{"event":"job_end","output":"The pull request is fine."}"#,
+    }
 }
 
 /// The tools whose servers the chain needs.

@@ -23,6 +23,7 @@ fn signed_text(heads: &[AuditHead]) -> String {
 impl AuditHeads {
     fn signed(heads: Vec<AuditHead>, key: Option<&Path>) -> CliResult<Self> {
         let Some(file) = key else { return Ok(Self { heads, key: None, signature: None }) };
+        must_be_file(file)?;
         let secret = hookwright_signer::key::read_secret(file).map_err(|e| CliError::usage(e.to_string()))?;
         let signature = secret.sign(signed_text(&heads).as_bytes());
         let id = hookwright_signer::key::id(&secret.verifying_key());
@@ -31,6 +32,7 @@ impl AuditHeads {
 
     /// Checks the signature against a public key that the operator keeps.
     fn check(&self, file: &Path) -> CliResult<()> {
+        must_be_file(file)?;
         let public = hookwright_signer::key::read_public(file).map_err(|e| CliError::usage(e.to_string()))?;
         let signature = self.signature.as_deref().and_then(|s| hex::decode(s).ok());
         let signature = signature.and_then(|bytes| ed25519_dalek::Signature::from_slice(&bytes).ok());
@@ -43,8 +45,13 @@ impl AuditHeads {
     }
 }
 
-pub(crate) async fn run(mut settings: Settings, command: AuditCommand) -> CliResult {
-    let store = store::existing(&mut settings, true)?;
+fn must_be_file(key: &Path) -> CliResult<()> {
+    let shown = crate::settings::shown(key);
+    crate::files::check(key).map_err(|e| CliError::usage(format!("the key {shown} can't be read: {e}")))
+}
+
+pub(crate) async fn run(settings: Settings, command: AuditCommand) -> CliResult {
+    let store = store::existing(&settings, true)?;
     match command {
         AuditCommand::Head { job, key } => {
             let mut heads = vec![];

@@ -58,7 +58,7 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     }
     let style =
         Style { approve, detach: false, person: crate::people::person(args.name.as_deref()), output: args.output };
-    let job = work::new_job(&mut settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
+    let job = work::new_job(&settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
     let (code, job) = work::run(&mut settings, job, style).await?;
     if args.output == Output::Text {
         epilogue(&settings, &folder, &db, args.dir.is_some(), &job, code).await;

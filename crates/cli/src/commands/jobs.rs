@@ -20,10 +20,10 @@ use hookwright_sqlite::{OpenOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResult {
+pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
     match command {
         JobsCommand::List { unfinished, limit, output } => {
-            let store = store::existing(&mut settings, true)?;
+            let store = store::existing(&settings, true)?;
             let rows = store.jobs(unfinished, limit).await?;
             match output {
                 Output::Json => json(&JobList::new(&rows)),
@@ -32,7 +32,7 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             }
         }
         JobsCommand::Show { job, output } => {
-            let store = store::existing(&mut settings, true)?;
+            let store = store::existing(&settings, true)?;
             let row = store.job(&job).await?;
             let records = records(&*store, &row.job.id).await?;
             let approvals = store.approvals(false).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             }
         }
         JobsCommand::History { job, output } => {
-            let store = store::existing(&mut settings, true)?;
+            let store = store::existing(&settings, true)?;
             let id = store.job(&job).await?.job.id;
             let records = records(&*store, &id).await?;
             match output {
@@ -61,7 +61,7 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             }
         }
         JobsCommand::Cancel { job, name } => {
-            let store = store::existing(&mut settings, false)?;
+            let store = store::existing(&settings, false)?;
             let row = store.job(&job).await?;
             if row.status.is_final() {
                 return Err(CliError::failed(format!("{} is over: there is nothing to cancel", row.job.id)));
@@ -77,7 +77,7 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job } => {
-            let store = store::existing(&mut settings, false)?;
+            let store = store::existing(&settings, false)?;
             let id = store.job(&job).await?.job.id;
             let gone = store.forget_values(&id).await?;
             note(&format!(
@@ -92,11 +92,11 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
 }
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
-    if args.all && args.output == Output::Json {
+    if args.all && args.how.output == Output::Json {
         return Err(CliError::usage("--all can't print one JSON object")
             .hint("resume the jobs one by one: `hookwright jobs list --unfinished --output json` names them"));
     }
-    let store = store::open_existing(&mut settings)?;
+    let store = store::open_existing(&settings)?;
     let jobs = if let Some(job) = &args.job {
         let row = store.job(job).await?;
         if row.status.is_final() {
@@ -118,7 +118,7 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     for job in jobs {
         // Each job has the configuration that it was begun with, not that of the one before it.
         (settings.global, settings.config, settings.config_file) = own.clone();
-        let style = style(&settings, args.approve, args.detach, args.name.as_deref(), args.output);
+        let style = style(&settings, &args.how);
         let ran = match work::begun_job(&mut settings, store.clone(), &job).await {
             Ok(prepared) => work::run(&mut settings, prepared, style).await,
             Err(error) => Err(error),

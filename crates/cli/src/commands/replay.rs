@@ -9,8 +9,8 @@ use crate::terminal::{data, json};
 use hookwright_core::history::replay;
 use hookwright_runtime::ports::store::Store as _;
 
-pub(crate) async fn run(mut settings: Settings, args: ReplayArgs) -> CliResult {
-    let store = store::existing(&mut settings, true)?;
+pub(crate) async fn run(settings: Settings, args: ReplayArgs) -> CliResult {
+    let store = store::existing(&settings, true)?;
     let job = store.job(&args.job).await?.job.id;
     let result = replay(&store.records(&job, 0).await?);
     match (args.output, &result) {

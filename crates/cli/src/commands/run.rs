@@ -1,6 +1,6 @@
 //! `hookwright run`.
 
-use crate::args::{Approve, Output, RunArgs};
+use crate::args::{Approve, HowArgs, RunArgs};
 use crate::exit::{CliError, CliResult};
 use crate::people;
 use crate::settings::Settings;
@@ -26,20 +26,15 @@ pub(crate) async fn run(mut settings: Settings, args: RunArgs) -> CliResult {
     } else {
         Value::String(text)
     };
-    let style = style(&settings, args.approve, args.detach, args.name.as_deref(), args.output);
-    let job = work::new_job(&mut settings, tenant, args.agent.as_deref(), input)?;
+    let style = style(&settings, &args.how);
+    let job = work::new_job(&settings, tenant, args.agent.as_deref(), input)?;
     work::run(&mut settings, job, style).await.map(|(code, _)| code)
 }
 
-pub(crate) fn style(
-    settings: &Settings,
-    approve: Option<Approve>,
-    detach: bool,
-    name: Option<&str>,
-    output: Output,
-) -> Style {
-    let unasked = if settings.terminal.interactive && !detach { Approve::Ask } else { Approve::Wait };
-    Style { approve: approve.unwrap_or(unasked), detach, person: people::person(name), output }
+pub(crate) fn style(settings: &Settings, how: &HowArgs) -> Style {
+    let unasked = if settings.terminal.interactive && !how.detach { Approve::Ask } else { Approve::Wait };
+    let person = people::person(how.name.as_deref());
+    Style { approve: how.approve.unwrap_or(unasked), detach: how.detach, person, output: how.output }
 }
 
 fn input(flag: Option<&str>) -> CliResult<String> {

@@ -6,6 +6,7 @@ goes to standard error, since standard output belongs to the protocol.
 
 import json
 import sys
+import traceback
 
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 INPUT = {"type": "object", "properties": {"event": {"type": "object"}}, "required": ["event"]}
@@ -24,7 +25,7 @@ def call(functions: dict, params: dict) -> dict:
         answer = function(params.get("arguments", {})["event"])
         text = json.dumps(answer)
     except Exception as error:  # whatever it is, the host must hear of it
-        print(f"{params['name']}: {error!r}", file=sys.stderr)
+        traceback.print_exc()
         return {"content": [{"type": "text", "text": repr(error)}], "isError": True}
     return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
 

@@ -35,17 +35,40 @@ const PREFIXES: &[(&str, usize, &str)] = &[
 ///
 /// Looks at known beginnings of tokens anywhere at the start of a word, `Bearer …`, JSON Web Tokens, private keys and passwords in URLs.
 pub fn secret_kind(text: &str) -> Option<&'static str> {
-    find(text, 0).map(|(_, _, kind)| kind)
+    find(text, 0, false).map(|(_, _, kind)| kind)
 }
 
-/// The text with every secret in it replaced by `***`, and where the character at index `at` has moved to
+/// Ends of names whose values are secrets, with `-` as `_` and in lower case.
+const NAMES: [&str; 12] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "api_key",
+    "apikey",
+    "private_key",
+    "access_key",
+    "accesskey",
+    "authorization",
+    "cookie",
+    "credential",
+];
+
+/// Whether a name (of a variable, a header, a parameter) says that its value is a secret: `GITHUB_TOKEN`, `x-api-key`, `tavilyApiKey`.
+pub fn sounds_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    NAMES.iter().any(|word| name.ends_with(word))
+}
+
+/// The text with every secret in it replaced by `***` (what [`secret_kind`] finds, and what is one by its name: `TOKEN: …`, `?api_key=…`,
+/// the user in a URL), and where the character at index `at` has moved to
 /// (to the `***` where it is part of a secret); none if the text has no such character.
 pub fn mask(text: &str, at: usize) -> (String, Option<usize>) {
     let mut out = String::with_capacity(text.len());
     let (mut from, mut seen, mut written) = (0, 0, 0);
     let mut moved = None;
     loop {
-        let found = find(text, from);
+        let found = find(text, from, true);
         let (start, end) = found.map_or((text.len(), text.len()), |(start, end, _)| (start, end));
         let plain = text[from..start].chars().count();
         if moved.is_none() && at < seen + plain {
@@ -69,8 +92,8 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '/' | '=' | '-')
 }
 
-/// The first secret at or after byte `from`: where it begins and ends, and what it is.
-fn find(text: &str, from: usize) -> Option<(usize, usize, &'static str)> {
+/// The first secret at or after byte `from`: where it begins and ends, and what it is. `by_name` finds more: what is hidden, not refused.
+fn find(text: &str, from: usize, by_name: bool) -> Option<(usize, usize, &'static str)> {
     let mut before = text[..from].chars().next_back();
     for (i, c) in text[from..].char_indices() {
         let at = from + i;
@@ -81,13 +104,48 @@ fn find(text: &str, from: usize) -> Option<(usize, usize, &'static str)> {
             return Some((at, at + length, kind));
         }
         if c == ':'
-            && let Some(length) = password_in_url(&text[at..])
+            && let Some(length) = user_in_url(&text[at..], by_name)
         {
             return Some((at + 3, at + 3 + length, "a password"));
+        }
+        if by_name
+            && matches!(c, ':' | '=')
+            && let Some((start, length)) = named_value(&text[..at], &text[at + 1..])
+            && at + 1 + start >= from
+        {
+            let start = at + 1 + start;
+            return Some((start, start + length, "a secret by its name"));
         }
         before = Some(c);
     }
     None
+}
+
+/// Where the value of a name that sounds secret begins behind the `:` or `=`, and how long it is: `TOKEN: x`, `"token": "x"`, `?api_key=x`.
+fn named_value(before: &str, rest: &str) -> Option<(usize, usize)> {
+    let quotes = ['"', '\''];
+    let unquoted = before.trim_end_matches([' ', '\t']).trim_end_matches(quotes);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = &unquoted[unquoted.trim_end_matches(is_name).len()..];
+    // In a URL's query, shorter names say it too.
+    let in_query = before.ends_with(name) && before[..before.len() - name.len()].ends_with(['?', '&']);
+    let short = ["key", "sig", "signature", "auth", "pass", "pwd", "code", "jwt"];
+    if !sounds_secret(name) && !(in_query && short.iter().any(|word| name.eq_ignore_ascii_case(word))) {
+        return None;
+    }
+    let value = rest.trim_start_matches([' ', '\t']);
+    let start = rest.len() - value.len();
+    if let Some(quote) = value.chars().next().filter(|c| quotes.contains(c)) {
+        let length = value[1..].find(quote).unwrap_or(value.len() - 1);
+        return (length > 0).then_some((start + 1, length));
+    }
+    // A mapping (`{ from: … }`), an alias or a block is no value.
+    if value.starts_with(['{', '[', '*', '&', '|', '>', '#']) {
+        return None;
+    }
+    let ends: &[char] = if start == 0 { &['&', '#', '"', '\'', ' ', ',', '}', ']'] } else { &['#', ',', '}', ']'] };
+    let length = value[..value.find(ends).unwrap_or(value.len())].trim_end().len();
+    (length > 0 && &value[..length] != "***").then_some((start, length))
 }
 
 fn at_word(rest: &str) -> Option<(usize, &'static str)> {
@@ -123,10 +181,10 @@ fn at_word(rest: &str) -> Option<(usize, &'static str)> {
     None
 }
 
-/// The length of `user:password` in `://user:password@host`.
-fn password_in_url(rest: &str) -> Option<usize> {
+/// The length of `user:password` in `://user:password@host`; with `alone`, of a lone user too, which is often a token.
+fn user_in_url(rest: &str, alone: bool) -> Option<usize> {
     let tail = rest.strip_prefix("://")?;
     let authority = &tail[..tail.find(['/', '?', '#', ' ', '"', '\'']).unwrap_or(tail.len())];
     let (user, _) = authority.rsplit_once('@')?;
-    user.contains(':').then_some(user.len())
+    (user.contains(':') || alone && !user.is_empty() && user != "git").then_some(user.len())
 }

@@ -82,6 +82,30 @@ fn a_mask_hides_secrets_and_keeps_count_of_places() {
 }
 
 #[test]
+fn a_mask_hides_what_is_a_secret_by_its_name_or_its_place_in_a_url() {
+    for (text, masked) in [
+        ("mcp: https://tok@h/mcp", "mcp: https://***@h/mcp"),
+        ("mcp: https://h/mcp?a=1&api_key=abc&b=2#f", "mcp: https://h/mcp?a=1&api_key=***&b=2#f"),
+        ("https://h/?tavilyApiKey=abc", "https://h/?tavilyApiKey=***"),
+        ("https://h/?key=abc", "https://h/?key=***"),
+        ("git+ssh://git@h/x", "git+ssh://git@h/x"),
+        ("env: { TOKEN: hunter two, LEVEL: 3 }", "env: { TOKEN: ***, LEVEL: 3 }"),
+        ("env: { \"TOKEN\" : \"hunter, two\", LEVEL: 3 }", "env: { \"TOKEN\" : \"***\", LEVEL: 3 }"),
+        ("TOKEN: { from: GITHUB_TOKEN }", "TOKEN: { from: GITHUB_TOKEN }"),
+        ("\"--token=abc\", \"x\"", "\"--token=***\", \"x\""),
+        ("max_tokens: 4096", "max_tokens: 4096"),
+        ("password: ", "password: "),
+        ("Cookie: 'a=b'", "Cookie: '***'"),
+        ("password: \"unclosed", "password: \"***"),
+        ("token: token: ä", "token: ***"),
+    ] {
+        assert_eq!(mask(text, 0).0, masked, "{text}");
+        assert_eq!(mask(masked, 0).0, masked, "a masked text is left alone");
+    }
+    assert_eq!(secret_kind("TOKEN: hunter"), None, "hidden, not refused");
+}
+
+#[test]
 fn the_nearest_name_is_near() {
     let known = ["timeout", "on_timeout", "expires", "match"];
     for (typed, expected) in [

@@ -2,7 +2,7 @@
 
 use super::Secret;
 use super::lower::Context;
-use crate::diagnostic::{Code, Place, secret_kind, shown};
+use crate::diagnostic::{Code, Place, secret_kind, shown, sounds_secret};
 use crate::yaml::{Entry, Kind, Node};
 use std::collections::{BTreeMap, HashMap};
 
@@ -182,13 +182,6 @@ fn plain(cx: &mut Context<'_, '_>, entry: &Entry, carrier: Carrier, text: &str) 
             .hint("if it is one, write { from: VARIABLE }");
     }
     true
-}
-
-fn sounds_secret(name: &str) -> bool {
-    let name = name.replace('-', "_");
-    ["token", "secret", "password", "passwd", "api_key", "apikey", "private_key", "access_key"]
-        .iter()
-        .any(|word| name == *word || name.ends_with(&format!("_{word}")))
 }
 
 /// Says so where a text looks like a secret. True: it does not.

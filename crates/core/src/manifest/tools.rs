@@ -3,7 +3,7 @@
 use super::credentials::{self, Carrier};
 use super::lower::Context;
 use super::{DEFAULT_START_TIMEOUT_MS, MAX_START_TIMEOUT_MS, McpDecl, Scope, ToolDecl, reserved};
-use crate::diagnostic::{Code, shown};
+use crate::diagnostic::{Code, shown, sounds_secret};
 use crate::yaml::{Fields, Kind, Node};
 use std::collections::BTreeMap;
 
@@ -175,6 +175,14 @@ fn url(cx: &mut Context<'_, '_>, node: &Node, text: &str) -> Option<String> {
             "expected a host and perhaps a port after the scheme",
             Some("e.g. https://mcp.example.com/mcp".into()),
         );
+    }
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let named = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(name, _)| sounds_secret(name));
+    if let Some((name, _)) = named {
+        let message = format!("the parameter `{}` in the address may be a secret, by its name", shown(name));
+        cx.read
+            .warn(node.place, Code::MaybeSecret, message)
+            .hint("if it is one, send it as a header: headers: { Authorization: { from: VARIABLE } }");
     }
     Some(text.to_owned())
 }

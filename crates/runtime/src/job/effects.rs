@@ -115,8 +115,10 @@ impl Workshop {
                 })
             }
             Command::CallTool { effect, call, tool, arguments, grant, .. } => {
+                // A server that still has to start takes its time here: it is not the call's.
+                let not_made = self.not_made(call, tool, arguments, grant.as_ref()).await;
                 let start = Instant::now();
-                let outcome = match self.not_made(call, tool, arguments, grant.as_ref()).await {
+                let outcome = match not_made {
                     Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
                     None => self.call(tool, arguments, blobs).await?,
                 };

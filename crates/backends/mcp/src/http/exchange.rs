@@ -7,6 +7,7 @@ use crate::said::shown;
 use crate::unasked::Unasked;
 use crate::wire::{self, Incoming};
 use bytes::BytesMut;
+use hookwright_core::diagnostic::mask;
 use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::error::Error as _;
@@ -96,7 +97,7 @@ impl Inner {
     async fn refusal(&self, id: u64, mut response: Response) -> Reply {
         let status = response.status().as_u16();
         if let Some(to) = response.headers().get("location").filter(|_| (300..400).contains(&status)) {
-            let to = shown(&String::from_utf8_lossy(to.as_bytes()), 300, &self.secrets);
+            let to = shown(&mask(&String::from_utf8_lossy(to.as_bytes()), 0).0, 300, &self.secrets);
             return Reply::Refused { status, why: format!("the server redirects to {to}: set that as its url") };
         }
         let body = match timeout(Duration::from_secs(5), whole(&mut response, ERROR_BYTES)).await {

@@ -41,12 +41,8 @@ pub(super) async fn turn(
         return Err(error_of(error, &format!("{file}, turn {at}: scripted")));
     }
     let mut ids = Ids::of(request.messages);
-    let calls: Vec<TurnCall> = turn
-        .call
-        .iter()
-        .enumerate()
-        .map(|(i, call)| turn_call(call, &mut ids, &format!("call_{at}_{}", i + 1)))
-        .collect();
+    let calls: Vec<TurnCall> =
+        turn.call.iter().enumerate().map(|(i, call)| turn_call(call, &mut ids, &own_id(at, i + 1))).collect();
     let stop = match turn.stop {
         Some(StopWire::Refusal) => StopReason::Refusal,
         _ if !calls.is_empty() => StopReason::ToolCalls,
@@ -89,15 +85,30 @@ fn error_of(error: ErrorWire, what: &str) -> ModelError {
     }
 }
 
-/// Whether a message is a turn of the model. What a lifecycle hook says is delivered as a call of its own (SPEC §9); no model made it.
+/// Whether a message is a turn of the model. What a lifecycle hook says is delivered as a call of its own (SPEC §9); no model made it. A
+/// script may call such a function too, as a confused model does: its calls are known by their ids.
 fn is_turn(message: &Message) -> bool {
     match message {
-        Message::Assistant { text: None, calls, .. } if !calls.is_empty() => !calls.iter().all(|call| {
-            call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle())
+        Message::Assistant { text: None, calls, .. } if !calls.is_empty() => calls.iter().any(|call| {
+            let lifecycle =
+                call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle());
+            !lifecycle || is_own_id(&call.provider_id)
         }),
         Message::Assistant { .. } => true,
         Message::User { .. } | Message::Tool { .. } => false,
     }
+}
+
+/// The id of a scripted call, by the numbers of its turn and its place in it.
+fn own_id(turn: usize, call: usize) -> String {
+    format!("call_{turn}_{call}")
+}
+
+fn is_own_id(id: &str) -> bool {
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    id.strip_prefix("call_")
+        .and_then(|rest| rest.split_once('_'))
+        .is_some_and(|(turn, call)| number(turn) && number(call))
 }
 
 /// What the model was told since its last turn, as text.

@@ -168,3 +168,18 @@ fn the_script_in_the_guide_is_one() {
     assert_eq!(scripts.len(), 1);
     model(scripts[0]);
 }
+
+#[tokio::test]
+async fn a_scripted_turn_is_played_once_whatever_it_calls() {
+    let script = model(
+        "turns:\n  - call: { tool: todo._Stop }\n  - call: { tool: _Stop }\n  - call: [{ tool: todo._Stop }, { tool: x }]\n  - say: Done.\n",
+    );
+    let mut asking = Asking::user("Go.");
+    for called in ["todo._Stop", "_Stop", "todo._Stop"] {
+        let turn = asking.ask(&*script, &Sink::default()).await.unwrap();
+        assert_eq!(turn.calls[0].tool, called);
+        asking.messages.push(message_of(&turn));
+        asking.messages.extend(results_of(&turn, "unknown tool"));
+    }
+    assert_eq!(asking.ask(&*script, &Sink::default()).await.unwrap().text.as_deref(), Some("Done."));
+}

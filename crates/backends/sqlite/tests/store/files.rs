@@ -108,11 +108,16 @@ fn a_path_that_leads_nowhere_says_so() {
     assert!(!folder.db().exists());
 
     std::fs::write(folder.db(), "").unwrap();
-    assert!(refused(&folder.db(), options().read_only()).contains("it is empty"));
+    assert!(refused(&folder.db(), options().read_only()).contains("nothing is stored in it yet"));
     // A crash may have left an empty file: it is a new one.
     drop(folder.open());
 
     assert!(refused(&folder.db().join("below.db"), options()).contains("check that"));
+    let pipe = folder.dir.path().join("pipe.db");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    assert!(refused(&pipe, options()).contains("it is a pipe"));
+    assert!(refused(&pipe, options().read_only()).contains("it is a pipe"));
+
     let dangling = folder.dir.path().join("link.db");
     std::os::unix::fs::symlink("/nowhere/at/all.db", &dangling).unwrap();
     assert!(refused(&dangling, options()).contains("exist"));
@@ -123,6 +128,27 @@ fn a_path_that_leads_nowhere_says_so() {
         assert!(db.exists());
         drop(SqliteStore::open(&db, options().read_only()).unwrap());
     }
+}
+
+#[tokio::test]
+async fn whoever_reads_a_closed_store_leaves_one_file_and_its_bytes_as_they_were() {
+    let folder = Folder::new();
+    let store = folder.open();
+    store.create_job(job("a"), batch(0, 1)).await.unwrap();
+    drop(store);
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(folder.dir.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let (before, bytes) = (names(), std::fs::read(folder.db()).unwrap());
+    let reader = SqliteStore::open(folder.db(), options().read_only()).unwrap();
+    let other = SqliteStore::open(folder.db(), options().read_only()).unwrap();
+    let both = tokio::join!(reader.records("a", 0), other.jobs(false, 9));
+    assert_eq!((both.0.unwrap(), both.1.unwrap().len()), (texts(0, 1), 1));
+    drop((reader, other));
+    assert_eq!(names(), before);
+    assert_eq!(std::fs::read(folder.db()).unwrap(), bytes);
 }
 
 #[tokio::test]
