@@ -5,7 +5,7 @@ use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::story::{Color, Look, Surroundings};
 use crate::terminal::Terminal;
-use crate::trust;
+use crate::trust::{self, Trusted};
 use hookwright_core::config::{self, Config, LogFormat, ParsedConfig, TenantConfig};
 use hookwright_core::diagnostic::{Diagnostic, summary};
 use hookwright_core::json::sha256_hex;
@@ -91,15 +91,17 @@ impl Settings {
     }
 
     fn require_trust(&self, parsed: &ParsedConfig, file: &Path) -> CliResult<()> {
-        let digest = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, file));
+        let now = Trusted::config(file, &parsed.sha256, &manifest_digests(&parsed.config, file));
         let known = trust::read(&self.env)?;
         match known.get(&real(file)) {
-            Some(trusted) if *trusted == digest => Ok(()),
+            Some(trusted) if trusted.digest() == now.digest() => Ok(()),
             other => {
-                let what = if other.is_some() {
-                    "has changed since it was trusted (it, or a manifest that it names)"
-                } else {
-                    "was not trusted yet, and it says which programs are started"
+                let what = match other.map(|then| then.changes(&now)) {
+                    None => "was not trusted yet, and it says which programs are started".to_owned(),
+                    Some(changes) if changes.is_empty() => {
+                        "has changed since it was trusted (it, or a manifest that it names)".to_owned()
+                    }
+                    Some(changes) => format!("has changed since it was trusted: {}", changes.join(", ")),
                 };
                 Err(CliError::usage(format!("{} {what}", shown(file)))
                     .hint("look at it, then run `hookwright trust`; or name it with --config for one command"))

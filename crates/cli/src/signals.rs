@@ -1,6 +1,9 @@
 //! The signals that tell the process to stop, so that it ends its servers before it goes.
 
+use hookwright_mcp::McpHost;
+use hookwright_runtime::ports::tools::Tools as _;
 use std::future::pending;
+use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ends when the process is told to stop: by SIGTERM, or by SIGHUP, which comes when its terminal is closed.
@@ -12,6 +15,16 @@ pub(crate) async fn stop() {
         () = came(term) => {}
         () = came(hup) => {}
     }
+}
+
+/// Lets the servers leave; Ctrl-C kills them at once.
+pub(crate) async fn end(host: Arc<McpHost>) {
+    tokio::select! {
+        () = host.shutdown() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    // What is left of them is killed where the host is dropped, which is here.
+    drop(host);
 }
 
 async fn came(signal: Option<Signal>) {

@@ -5,9 +5,57 @@
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use hookwright_core::json;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// What is trusted, or what stands for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Trusted {
+    /// The mark of a store.
+    Mark(String),
+    /// A configuration.
+    Config {
+        /// Over all of it, as [`digest`] makes it.
+        digest: String,
+        /// The digest of each file, by its real path: to say what has changed.
+        files: BTreeMap<String, String>,
+    },
+}
+
+impl Trusted {
+    /// The configuration of that digest, with its manifests.
+    pub(crate) fn config(file: &Path, sha256: &str, manifests: &BTreeMap<PathBuf, String>) -> Self {
+        let manifest = |(folder, sha): (&PathBuf, &String)| {
+            (folder.join(crate::setup::MANIFEST_NAME).to_string_lossy().into_owned(), sha.clone())
+        };
+        let mut files: BTreeMap<String, String> = manifests.iter().map(manifest).collect();
+        files.insert(crate::settings::real(file), sha256.to_owned());
+        Self::Config { digest: digest(sha256, manifests), files }
+    }
+
+    /// The digest or the mark.
+    pub(crate) fn digest(&self) -> &str {
+        match self {
+            Self::Mark(digest) | Self::Config { digest, .. } => digest,
+        }
+    }
+
+    /// What is different now, file by file, fit to show; none where that is not known.
+    pub(crate) fn changes(&self, now: &Self) -> Vec<String> {
+        let (Self::Config { files: then, .. }, Self::Config { files: now, .. }) = (self, now) else { return vec![] };
+        let shown = |file: &String| crate::settings::shown(Path::new(file));
+        let changed = now.iter().filter_map(|(file, sha)| match then.get(file) {
+            Some(before) if before == sha => None,
+            Some(_) => Some(format!("{} changed", shown(file))),
+            None => Some(format!("{} is new", shown(file))),
+        });
+        let gone = then.keys().filter(|file| !now.contains_key(*file));
+        changed.chain(gone.map(|file| format!("{} is not named any more", shown(file)))).collect()
+    }
+}
 
 /// Where trust is remembered.
 pub(crate) fn file(env: &Environment) -> CliResult<PathBuf> {
@@ -36,18 +84,18 @@ fn store_mark(path: &Path) -> Option<String> {
 pub(crate) fn remember_store(env: &Environment, path: &Path) {
     let Some(mark) = store_mark(path) else { return };
     let Ok(mut trusted) = read(env) else { return };
-    trusted.insert(crate::settings::real(path), mark);
+    trusted.insert(crate::settings::real(path), Trusted::Mark(mark));
     let _ = write(env, &trusted);
 }
 
 /// Whether a store was made by this user's own command: what its jobs start may then be started again.
 pub(crate) fn knows_store(env: &Environment, path: &Path) -> bool {
     let known = read(env).ok().and_then(|trusted| trusted.get(&crate::settings::real(path)).cloned());
-    known.is_some() && known == store_mark(path)
+    known.is_some() && known == store_mark(path).map(Trusted::Mark)
 }
 
-/// What is trusted: digests by the configuration's real path.
-pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, String>> {
+/// What is trusted, by the configuration's or the store's real path.
+pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, Trusted>> {
     let path = file(env)?;
     match std::fs::read_to_string(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
@@ -60,7 +108,7 @@ pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, String>> {
 }
 
 /// Remembers, whole or not at all.
-pub(crate) fn write(env: &Environment, trusted: &BTreeMap<String, String>) -> CliResult<()> {
+pub(crate) fn write(env: &Environment, trusted: &BTreeMap<String, Trusted>) -> CliResult<()> {
     let path = file(env)?;
     let failed = |e: std::io::Error| CliError::usage(format!("{} can't be written: {e}", path.display()));
     let folder = path.parent().unwrap_or(Path::new("."));

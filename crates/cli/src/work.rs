@@ -181,7 +181,11 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     // They hold the store: it is closed in order only when they are gone.
     let _ = tokio::join!(approver, watcher);
     door.finish();
-    host.shutdown().await;
+    if matches!(end, Attended::Hurried) {
+        drop(host);
+    } else {
+        crate::signals::end(host).await;
+    }
     let end = match end {
         Attended::Ended(end) => end,
         Attended::Stopped => {
@@ -190,7 +194,11 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
             note(&left_behind(settings, &job).await);
             return Ok((exit::STOPPED, job));
         }
-        Attended::Hurried => return Ok((exit::CANCELLED, job)),
+        Attended::Hurried => {
+            drop(store);
+            note(&left_behind(settings, &job).await);
+            return Ok((exit::CANCELLED, job));
+        }
     };
     report(&store, &job, end, &style, &door).await.map(|code| (code, job))
 }

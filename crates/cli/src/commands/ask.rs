@@ -5,18 +5,30 @@ use crate::exit::{self, CliError, CliResult};
 use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::terminal::{data, json, note};
+use hookwright_core::diagnostic::{nearest, shown};
 use hookwright_core::event::{EventBody, EventHead, Moment, check_value};
 use hookwright_core::hooks::HookSet;
 use hookwright_core::json::parse_strict;
+use hookwright_core::manifest::reserved::is_reserved;
 use hookwright_core::text::{escape, escape_block};
 use hookwright_runtime::ports::tools::Tools;
 use hookwright_runtime::probe::{ProbeEvent, ProbeReport, probe};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Read as _;
 
 /// Bytes of an event's file that are read at most: an event over 1 MiB is not sent anyway.
 const EVENT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What `ask --output json` prints.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    report: ProbeReport,
+    /// Why the verdict may mean less than it seems: a function that is not there, an event that no hook matches. Escaped.
+    warnings: Vec<String>,
+}
 
 pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
     let text = read_event(&args.event)?;
@@ -34,30 +46,37 @@ pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
     let progress = crate::progress::waiting(settings.terminal, "asking".into());
     let work = async {
         let schema = schema(&tenant, &head, &*host).await;
-        probe(&*host, &hooks, ProbeEvent { head, body, schema }, &tenant.config.limits).await
+        let odd = misspelled(&tenant, &head, &*host).await;
+        let report = probe(&*host, &hooks, ProbeEvent { head, body, schema }, &tenant.config.limits).await;
+        (report, odd)
     };
-    let report = tokio::select! {
-        report = work => report,
+    let (report, odd) = tokio::select! {
+        done = work => done,
         _ = tokio::signal::ctrl_c() => {
-            host.shutdown().await;
+            crate::signals::end(host).await;
             return Ok(exit::CANCELLED);
         }
         () = crate::signals::stop() => {
-            host.shutdown().await;
+            crate::signals::end(host).await;
             return Ok(exit::STOPPED);
         }
     };
     drop(progress);
+    let mut warnings: Vec<String> = odd.into_iter().collect();
+    if report.answers.is_empty() {
+        warnings.push("no hook matches this event: see `on` and `match` in plugin.yaml".into());
+    }
+    let report = Report { report, warnings };
     match args.output {
         Output::Json => json(&report),
         Output::Text => {
             data(&text_of(&report));
-            if report.answers.iter().any(|a| a.failed.is_some()) {
+            if report.report.answers.iter().any(|a| a.failed.is_some()) {
                 note("next: --log hookwright::tool=info shows what servers write to their standard error");
             }
         }
     }
-    host.shutdown().await;
+    crate::signals::end(host).await;
     Ok(exit::OK)
 }
 
@@ -168,12 +187,8 @@ fn needed(hooks: &HookSet, head: &EventHead) -> Vec<String> {
     let names: Vec<&str> = head.tool.iter().chain(&head.alias).map(String::as_str).collect();
     let matching = hooks.matching(head.event, &head.agent, &names);
     let mut tools: Vec<String> = matching.into_iter().map(|i| hooks.hooks[i].call.tool().to_owned()).collect();
-    if head.event == Moment::PreToolCall
-        && let Some((tool, _)) = head.tool.as_deref().and_then(|t| t.split_once('.'))
-        && !tools.is_empty()
-    {
-        tools.push(tool.to_owned());
-    }
+    // The called one's too: whether it lists the function, and what new arguments must fit.
+    tools.extend(head.tool.as_deref().and_then(|t| t.split_once('.')).map(|(tool, _)| tool.to_owned()));
     tools
 }
 
@@ -194,16 +209,46 @@ async fn schema(tenant: &Tenant, head: &EventHead, tools: &dyn Tools) -> Option<
     }
 }
 
-fn text_of(report: &ProbeReport) -> String {
+/// What is wrong with the function that an event names, if it can't be one of these plugins' nor of a harness's.
+async fn misspelled(tenant: &Tenant, head: &EventHead, tools: &dyn Tools) -> Option<String> {
+    let name = head.tool.as_deref()?;
+    let meant = |near: Option<&str>| near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+    let Some((tool, function)) = name.split_once('.') else {
+        return Some(format!("{} is no full name of a function: expected tool.function", shown(name)));
+    };
+    if is_reserved(tool) || head.alias.is_some() {
+        return None;
+    }
+    if !is_declared(tenant, tool) {
+        // A policy is often tested without the plugins whose calls it watches: only what looks like a slip is one.
+        let known = tenant.plugins.iter().flat_map(|p| p.parsed.manifest.tools.iter().map(|t| t.id.as_str()));
+        let near = nearest(tool, known)?;
+        return Some(format!("these plugins have no tool {}{}", shown(tool), meant(Some(near))));
+    }
+    match tools.functions(tool).await {
+        Ok(listed) if listed.iter().any(|f| f.name == function) => None,
+        Ok(listed) => {
+            let near = nearest(function, listed.iter().map(|f| f.name.as_str())).map(shown);
+            Some(format!("the tool {tool} lists no function {}{}", shown(function), meant(near.as_deref())))
+        }
+        Err(down) => Some(format!("whether {} is there can't be seen: {}", shown(name), escape(&down.why))),
+    }
+}
+
+fn is_declared(tenant: &Tenant, tool: &str) -> bool {
+    tenant.plugins.iter().any(|p| p.parsed.manifest.tools.iter().any(|t| t.id == tool))
+}
+
+fn text_of(Report { report, warnings }: &Report) -> String {
     let mut out = format!("verdict  {}\n", report.verdict);
+    for warning in warnings {
+        let _ = writeln!(out, "warning  {warning}");
+    }
     if let Some(says) = &report.says {
         let _ = writeln!(out, "says     {}", escape_block(says));
     } else {
         let value = serde_json::to_string(&report.value).unwrap_or_default();
         let _ = writeln!(out, "value    {}", escape(&hookwright_core::text::elide_middle(&value, 4_000)));
-    }
-    if report.answers.is_empty() {
-        note("no hook matches this event: see `on` and `match` in plugin.yaml");
     }
     for answer in &report.answers {
         let changed = if answer.changed { "  changed the value" } else { "" };

@@ -73,11 +73,11 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
         let answers = tokio::select! {
             answers = futures_util::future::join_all(tools.iter().map(|tool| host.functions(tool))) => answers,
             _ = tokio::signal::ctrl_c() => {
-                host.shutdown().await;
+                crate::signals::end(host).await;
                 return Ok(exit::CANCELLED);
             }
             () = crate::signals::stop() => {
-                host.shutdown().await;
+                crate::signals::end(host).await;
                 return Ok(exit::STOPPED);
             }
         };
@@ -87,7 +87,7 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
             listed.insert((*tool).to_owned(), names);
         }
         status = host.status().into_iter().map(|s| (s.tool.clone(), s)).collect();
-        host.shutdown().await;
+        crate::signals::end(host).await;
         let all: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
         found.extend(check_live(&all, &listed));
     }

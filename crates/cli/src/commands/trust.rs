@@ -2,9 +2,16 @@
 
 use crate::args::TrustArgs;
 use crate::exit::{self, CliError, CliResult};
-use crate::settings::{CONFIG_NAME, Settings, manifest_digests, read_config, real, shown};
+use crate::settings::{CONFIG_NAME, Settings, faults, manifest_digests, read_config, real, shown};
+use crate::setup;
 use crate::terminal::note;
-use crate::trust;
+use crate::trust::{self, Trusted};
+use hookwright_core::config::Config;
+use hookwright_core::diagnostic::{Diagnostic, mask};
+use hookwright_core::manifest::{McpDecl, Secret};
+use hookwright_core::text::escape;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
     let file = settings.cwd.join(args.file.as_deref().unwrap_or(CONFIG_NAME.as_ref()));
@@ -18,15 +25,62 @@ pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
         return Ok(exit::OK);
     }
     let parsed = read_config(&file, settings.terminal)?;
-    let manifests = manifest_digests(&parsed.config, &file);
-    let digest = trust::digest(&parsed.sha256, &manifests);
+    let runs = what_runs(settings, &parsed.config, &file)?;
+    let now = Trusted::config(&file, &parsed.sha256, &manifest_digests(&parsed.config, &file));
     let mut trusted = trust::read(&settings.env)?;
-    trusted.insert(real(&file), digest.clone());
+    let then = trusted.insert(real(&file), now.clone());
     trust::write(&settings.env, &trusted)?;
-    note(&format!("trusted: {} as it is now ({})", shown(&file), &digest[..12]));
-    for folder in manifests.keys() {
-        note(&format!("  with the manifest of {}", shown(folder)));
+    note(&format!("trusted: {} as it is now ({})", shown(&file), &now.digest()[..12]));
+    for change in then.iter().flat_map(|then| then.changes(&now)) {
+        note(&format!("  since it was trusted last: {change}"));
     }
-    note("a change of any of them asks again; what their programs do is not covered");
+    for line in runs {
+        note(&format!("  {line}"));
+    }
+    note("a change of any of these files asks again; what their programs do is not covered");
     Ok(exit::OK)
+}
+
+/// What a configuration lets be started and reached, plugin by plugin. A plugin that is not there, or is wrong, can't be trusted.
+fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<Vec<String>> {
+    let base = file.parent().unwrap_or(Path::new("."));
+    let mut lines = vec![];
+    for tenant in &config.tenants {
+        let folders = tenant.plugins.iter().map(|plugin| base.join(plugin)).collect();
+        let nothing = |error: CliError| error.hint("nothing was trusted; mend `plugins` in the configuration first");
+        let (tenant, found) = setup::read_all(tenant.clone(), folders).map_err(nothing)?;
+        if found.iter().any(Diagnostic::is_error) {
+            return Err(nothing(faults(&found, settings.terminal)));
+        }
+        for plugin in &tenant.plugins {
+            lines.push(format!("plugin {}", shown(&plugin.folder.join(setup::MANIFEST_NAME))));
+            for tool in &plugin.parsed.manifest.tools {
+                lines.push(format!("  {:<12} {}", tool.id, escape(&mask(&of_tool(&tool.mcp), 0).0)));
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn of_tool(mcp: &McpDecl) -> String {
+    let taken = |values: &BTreeMap<String, Secret>| {
+        let names: Vec<&str> = values
+            .values()
+            .filter_map(|value| if let Secret::From { from } = value { Some(from.as_str()) } else { None })
+            .collect();
+        if names.is_empty() { String::new() } else { format!(", gets {}", names.join(", ")) }
+    };
+    match mcp {
+        McpDecl::Stdio { command, env } => {
+            let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+            format!("runs    {}{}", words.join(" "), taken(env))
+        }
+        McpDecl::Http { url, headers } => format!("reaches {url}{}", taken(headers)),
+    }
+}
+
+/// A word of a command, in quotes where its borders would not be seen.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@+%~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Columns before what happened: number, time, place.
 const WHAT: usize = 29;
 
-/// All records, one line each, days as headings. Times are UTC.
+/// All records, one line each, days as headings; under a model's answer its calls that no other record tells of. Times are UTC.
 pub(crate) fn lines(records: &[Record], look: Look) -> String {
     let known = Known { spec: started(records), values: inline_values(records) };
     let mut out = String::new();
@@ -36,6 +36,19 @@ pub(crate) fn lines(records: &[Record], look: Look) -> String {
             .add(Role::Dim, fact_place(&record.fact))
             .pad(WHAT);
         out.push_str(&what(head, &record.fact, &known, look).end(look));
+        if let Fact::ModelAnswered { effect, calls, .. } = &record.fact {
+            let most = known.spec.map_or(usize::MAX, |spec| spec.limits.calls_per_turn as usize);
+            for (i, call) in calls.iter().enumerate() {
+                let why = match &call.refused {
+                    Some(why) => why,
+                    None if i >= most => "more calls than a turn may make",
+                    None => continue,
+                };
+                let place = format!("{}.c{i}", place(effect));
+                let line = Line::default().pad(21).add(Role::Dim, &place).pad(WHAT).add(Role::Bad, "refused");
+                out.push_str(&line.plain(&format!(": {}: {why}", call.tool)).end(look));
+            }
+        }
     }
     out
 }

@@ -29,7 +29,7 @@ const TEXT_ROWS: usize = 12;
 const RESULT_ROWS: usize = 4;
 
 /// Rows of a note that is longer than its line.
-const NOTE_ROWS: usize = 8;
+const NOTE_ROWS: usize = 40;
 
 /// Who tells about approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,7 @@ pub(crate) struct Teller {
     turn: u32,
     tally: Tally,
     shown_output: bool,
+    last_note: String,
     out: String,
 }
 
@@ -92,6 +93,7 @@ impl Teller {
             turn: 0,
             tally: Tally::default(),
             shown_output: false,
+            last_note: String::new(),
             out: String::new(),
         }
     }
@@ -120,6 +122,7 @@ impl Teller {
             }
             Event::Notice(what) => {
                 self.end_flow();
+                self.last_note = (*what).to_owned();
                 let note = Line::at("", ' ').add(Role::Warn, "note: ");
                 if columns(what) <= note.room(self.look) {
                     self.put(note.plain(what));
@@ -233,10 +236,16 @@ impl Teller {
                     _ => (' ', Role::Good),
                 };
                 let line = Line::at("tool", mark).plain(tool).plain(" is ").add(role, state);
-                self.put(match why {
-                    Some(why) => line.plain(": ").plain(why),
-                    None => line,
-                });
+                match why {
+                    // What a note has said already in full.
+                    Some(why) if self.last_note.contains(why.as_str()) => self.put(line),
+                    Some(why) if columns(why) + 2 > line.room(self.look) => {
+                        self.put(line.plain(":"));
+                        self.block(why, NOTE_ROWS, role);
+                    }
+                    Some(why) => self.put(line.plain(": ").plain(why)),
+                    None => self.put(line),
+                }
             }
             Fact::Cancelled { by } => {
                 self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));

@@ -283,3 +283,77 @@ fn scripts_and_inputs_that_are_wrong_are_refused_before_anything_starts() {
         running.finish().code(2);
     }
 }
+
+fn pipe(world: &World, name: &str) {
+    let path = world.path(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(&path);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+}
+
+#[test]
+fn a_pipe_under_the_name_of_a_file_is_refused_and_never_waited_for() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    for name in ["bad/plugin.yaml", "pipe"] {
+        pipe(&world, name);
+    }
+    for args in [
+        &["check", "bad"][..],
+        &["run", "--plugin", "bad", "--input", "x"],
+        &["ask", "--plugin", "p", "--event", "pipe"],
+        &["--config", "pipe", "check"],
+        &["trust", "pipe"],
+    ] {
+        world.call(args).code(2).tells(&["named pipe"]);
+    }
+    world.call(&["ask", "--plugin", "p", "--event", "/dev/zero"]).code(2).tells(&["a device"]);
+    world.call(&["run", "--plugin", "p", "--input", "x", "--db", "pipe"]).code(1).tells(&["pipe"]);
+    world.call(&["jobs", "list", "--db", "pipe"]).code(1).tells(&["pipe"]);
+    world.run(&[]).code(0);
+    for flag in ["--head", "--public-key"] {
+        world.write("head.json", r#"{"heads": []}"#);
+        let mut args = vec!["audit", "verify", "--db", "jobs.db", flag, "pipe"];
+        if flag == "--public-key" {
+            args.extend(["--head", "head.json"]);
+        }
+        world.call(&args).code(2).tells(&["named pipe"]);
+    }
+    pipe(&world, "p/script.yaml");
+    world.run(&[]).code(2).tells(&["is no file"]);
+    // What the command was handed is read.
+    let mut command = world.hookwright(&["ask", "--plugin", "p", "--event", "/dev/stdin"]);
+    command.stdin(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    let event = br#"{"event": "job_start", "input": "x"}"#;
+    std::io::Write::write_all(&mut running.stdin().unwrap(), event).unwrap();
+    running.finish().code(0);
+}
+
+#[test]
+fn what_a_terminal_could_act_on_is_escaped_in_errors_over_the_command_line() {
+    let world = World::new();
+    for word in ["ru\u{1b}[31mn", "--in\u{202e}put", "--db=\r", "jo\u{9b}bs", "a\nb"] {
+        let done = world.call(&[word]).code(2);
+        assert!(!done.err.chars().any(|c| c != '\n' && hookwright_core::text::is_hidden(c)), "{:?}", done.err);
+    }
+    world.call(&["run", "--approve", "y\u{1b}"]).code(2).tells(&["y\\u{1b}", "ask, wait, yes, no"]);
+}
+
+#[test]
+fn secrets_in_addresses_and_under_telling_names_are_never_repeated() {
+    let world = World::new();
+    for manifest in [
+        "tools: [{ id: t, mcp: \"https://h.example/mcp?api_key=hunter2&x=1\", wrong: 1 }]\n",
+        "tools: [{ id: t, mcp: \"https://hunter2@h.example/mcp\" }]\n",
+        "tools: [{ id: t, mcp: \"https://me:hunter2@h.example/mcp\" }]\n",
+        "tools: [{ id: t, mcp: [\"x\"], env: { DB_PASSWORD: hunter2, LEVEL: 3 } }]\n",
+        "tools: [{ id: t, mcp: \"http://127.0.0.1:9/mcp?token=hunter2\" }]\n",
+        "tools: [{ id: t, mcp: [\"sh\", \"-c\", \"echo $DB_PASSWORD >&2; exit 1\"], env: { DB_PASSWORD: hunter2 } }]\n",
+    ] {
+        world.write("bad/plugin.yaml", manifest);
+        for args in [&["check", "bad", "--log", "debug"][..], &["check", "bad", "--output", "json"]] {
+            let done = world.call(args).code(2);
+            assert!(!done.err.contains("hunter2") && !done.out.contains("hunter2"), "{manifest}{done}");
+        }
+    }
+}

@@ -192,6 +192,138 @@ fn a_new_plugin_passes_check_at_once() {
 }
 
 #[test]
+fn a_new_plugin_in_typescript_passes_check_at_once_under_any_of_its_names() {
+    let world = World::new();
+    for lang in ["typescript", "ts", "js", "javascript"] {
+        world.call(&["new", "plugin", lang, "--lang", lang]).code(0);
+        assert!(world.path(&format!("{lang}/server.mjs")).exists());
+    }
+    world.call(&["check", "ts"]).code(0);
+    world.call(&["new", "plugin", "guard", "--lang", "py"]).code(0);
+    world.call(&["new", "plugin", "other", "--lang", "cobol"]).code(2).tells(&["python", "typescript", "rust"]);
+}
+
+/// Cargo's and rustup's folders, as the user has them, in a world's home.
+#[allow(clippy::disallowed_methods, reason = "tests find the tester's toolchain")]
+fn lend_toolchain(world: &World) {
+    for (name, variable) in [(".cargo", "CARGO_HOME"), (".rustup", "RUSTUP_HOME")] {
+        let home = std::env::var_os("HOME").map(|home| std::path::PathBuf::from(home).join(name));
+        if let Some(folder) = std::env::var_os(variable).map(Into::into).or(home).filter(|f| f.exists()) {
+            std::os::unix::fs::symlink(folder, world.path("home").join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_new_plugin_in_rust_builds_and_passes_check_at_once() {
+    let world = World::new();
+    lend_toolchain(&world);
+    world.call(&["new", "plugin", "guard", "--lang", "rs"]).code(0);
+    // Nothing is fetched, and what was built once is kept for the next time.
+    let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("rust-template");
+    world.write("guard/.cargo/config.toml", format!("[net]\noffline = true\n[build]\ntarget-dir = {target:?}\n"));
+    world.call(&["check", "guard"]).code(0);
+    let args = ["ask", "--plugin", "guard", "--event", "guard/events/push_to_main.json", "--output", "json"];
+    let report = world.call(&args).code(0).json();
+    assert_eq!(report["verdict"], "escalate", "{report}");
+}
+
+#[test]
+fn an_exception_of_a_python_hook_shows_its_traceback_to_its_author() {
+    let world = World::new();
+    world.call(&["new", "plugin", "guard"]).code(0);
+    let source = std::fs::read_to_string(world.path("guard/server.py")).unwrap();
+    world.write("guard/server.py", source.replace("    if event[", "    raise ValueError('a slip')\n    if event["));
+    let args =
+        ["ask", "--plugin", "guard", "--event", "guard/events/push_to_main.json", "--log", "hookwright::tool=info"];
+    world.call(&args).code(0).tells(&["Traceback", "server.py", "ValueError: a slip"]);
+    // One that can't start says why once.
+    world.write("guard/server.py", "raise ValueError('a slip')\n");
+    let told = world.call(&["check", "guard"]).code(2);
+    assert_eq!(told.err.matches("ValueError: a slip").count(), 1, "{told}");
+}
+
+#[test]
+fn trust_lists_what_will_run_and_what_has_changed() {
+    let world = World::with(policy());
+    world.write(
+        "q/plugin.yaml",
+        "tools: [{ id: far, mcp: \"https://h.example/mcp\", headers: { X-Key: { from: KEY } } }]\n",
+    );
+    world.write("hookwright.yaml", "tenants: [{ id: team, plugins: [p, q, gone], secrets: [KEY] }]\n");
+    world.call(&["trust"]).code(2).tells(&["gone", "nothing was trusted"]);
+    world.call(&["jobs", "list"]).code(2).tells(&["was not trusted yet"]);
+    world.write("hookwright.yaml", "tenants: [{ id: team, plugins: [p, q], secrets: [KEY] }]\n");
+    world.call(&["trust"]).code(0).tells(&[
+        "p/plugin.yaml",
+        "runs",
+        "scripted-mcp",
+        "reaches https://h.example/mcp, gets KEY",
+    ]);
+    let manifest = std::fs::read_to_string(world.path("q/plugin.yaml")).unwrap();
+    world.write("q/plugin.yaml", manifest + "# changed\n");
+    let told =
+        world.call(&["jobs", "list"]).code(2).tells(&["has changed since it was trusted: q/plugin.yaml changed"]);
+    assert!(!told.err.contains("p/plugin.yaml"), "{told}");
+    world.call(&["trust"]).code(0).tells(&["since it was trusted last: q/plugin.yaml changed"]);
+}
+
+#[test]
+fn an_event_that_is_none_gets_an_example_of_its_own_kind() {
+    let world = World::with(policy());
+    for (event, example) in [
+        (json!({"event": "job_end"}), r#""output":"#),
+        (json!({"event": "job_start", "x": 1}), r#""input":"#),
+        (json!({"event": "post_tool_call", "tool": "a.b"}), r#""result":"#),
+        (json!({"event": "nothing"}), r#""arguments":"#),
+    ] {
+        ask(&world, &event, &["--plugin", "p"]).code(2).tells(&[example]);
+    }
+}
+
+#[test]
+fn ask_warns_of_a_function_that_is_not_there() {
+    let world = World::with(policy());
+    let warnings = |tool: &str| {
+        let event = json!({"event": "pre_tool_call", "tool": tool, "arguments": {}});
+        ask(&world, &event, &["--plugin", "p"]).code(0).json()["warnings"].to_string()
+    };
+    assert!(warnings("policy.chekc").contains("lists no function chekc; did you mean check?"));
+    assert!(warnings("polici.check").contains("no tool polici; did you mean policy?"));
+    assert!(warnings("push").contains("no full name"));
+    let event = world.write("event.json", r#"{"event":"pre_tool_call","tool":"policy.chekc","arguments":{}}"#);
+    let told = world.call(&["ask", "--plugin", "p", "--event", event.to_str().unwrap()]).code(0);
+    assert!(told.out.contains("\nwarning  the tool policy lists no function chekc"), "{told}");
+}
+
+#[test]
+fn jobs_history_shows_calls_that_were_refused() {
+    let turns = json!([{"call": [{"tool": "no.such"}, {"tool": "policy._secret"}, {"tool": "policy.check", "raw": "{broken"}]}, {"say": "done"}]);
+    let world = World::with(policy().turns(turns));
+    let job = world.run(&[]).json()["job"].as_str().unwrap().to_owned();
+    let told = world.call(&["jobs", "history", &job, "--db", "jobs.db"]).code(0);
+    for call in ["no.such", "policy._secret", "policy.check"] {
+        assert!(told.out.contains(&format!("refused: {call}: ")), "{call}\n{told}");
+    }
+}
+
+#[test]
+fn the_start_of_a_server_is_not_counted_as_time_of_a_call() {
+    let world = World::with(
+        Plugin::new("p")
+            .scripted(
+                "git",
+                json!({"start": [{"sleep_ms": 4_000}], "tools": [function("push", json!({"text": "ok"}))]}),
+                json!({}),
+            )
+            .turns(json!([{"call": {"tool": "git.push"}}, {"say": "done"}])),
+    );
+    let done = world.run(&[]).code(0);
+    let ms = done.records("tool_returned")[0]["ms"].as_f64().unwrap();
+    assert!(ms < 3_000.0, "{ms}");
+}
+
+#[test]
 fn the_demo_runs_without_keys_and_twice() {
     let world = World::new();
     for _ in 0..2 {

@@ -230,3 +230,63 @@ fn ctrl_c_ends_ask_and_check_and_their_servers() {
         eventually("the server is gone", || (!lives(pid)).then_some(()));
     }
 }
+
+/// A job whose call never ends, at a server that minds neither the end of its input nor SIGTERM; and the file of its process's number.
+fn stubborn() -> (World, std::path::PathBuf) {
+    let world = World::new();
+    let pid = world.path("pid");
+    let shell = "trap '' TERM INT HUP; echo $$ > \"$0\"; \"$@\"; while :; do sleep 1; done";
+    let program = hookwright_testkit::bins::bin("scripted-mcp");
+    let script = json!({"tools": [function("push", json!({"hang": true}))]});
+    Plugin::new("p")
+        .scripted("git", script, json!({"mcp": ["sh", "-c", shell, pid, program, world.path("p/git.json")]}))
+        .turns(json!([{"call": {"tool": "git.push"}}, {"say": "done"}]))
+        .save(&world);
+    (world, pid)
+}
+
+fn number(pid: &std::path::Path) -> i32 {
+    std::fs::read_to_string(pid).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_leaves_no_server_behind() {
+    let (world, pid) = stubborn();
+    let running = Running::start(world.job(&[]));
+    until_called(&world, "git");
+    let server = number(&pid);
+    running.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(Signal::INT);
+    running.finish().code(130);
+    eventually("the server is gone", || (!lives(server)).then_some(()));
+    world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
+}
+
+#[test]
+fn servers_of_a_process_that_was_killed_are_ended_however_stubborn_they_are() {
+    let (world, pid) = stubborn();
+    let running = Running::start(world.job(&[]));
+    until_called(&world, "git");
+    let server = number(&pid);
+    assert!(lives(server));
+    running.signal(Signal::KILL);
+    running.finish();
+    eventually("the server is gone", || (!lives(server)).then_some(()));
+}
+
+#[test]
+fn sigterm_before_the_job_is_stored_says_so_and_names_nothing_to_resume() {
+    let world = World::with(Plugin::new("p").server("git", json!([])).turns(json!([{"say": "done"}])));
+    world.run(&[]).code(0);
+    let before = world.messages("git").len();
+    let lock = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let running = Running::start(world.job(&[]));
+    eventually("it is under way", || (world.messages("git").len() > before).then_some(()));
+    running.signal(Signal::TERM);
+    let done = running.finish().code(143).tells(&["stopped before the job was stored"]);
+    assert!(!done.err.contains("jobs resume"), "{done}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(jobs(&world).len(), 1);
+}

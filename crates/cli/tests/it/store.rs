@@ -205,3 +205,34 @@ fn without_db_the_store_is_in_a_folder_that_git_ignores() {
     assert_eq!(std::fs::read_to_string(world.path(".hookwright/.gitignore")).unwrap(), "*\n");
     assert!(world.call(&["jobs", "list"]).code(0).out.contains("completed"));
 }
+
+#[test]
+fn a_set_up_that_was_cut_short_is_made_good_by_the_next_run_and_its_jobs_are_ones_own() {
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", says("escalate", json!({"reason": "hm"})))]))
+            .hook(json!({"on": "job_start", "call": "policy.check"}))
+            .turns(json!([{"say": "done"}])),
+    );
+    world.write(".hookwright/hookwright.db", "");
+    world.call(&["jobs", "list"]).code(1).tells(&["nothing is stored in it yet"]);
+    world.call(&["run", "--plugin", "p", "--input", "x", "--detach"]).code(4);
+    world.call(&["jobs", "resume", "--all", "--approve", "yes"]).code(0);
+}
+
+#[test]
+fn commands_that_only_look_leave_one_file_and_make_none() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    let looks = |code: i32| {
+        for args in [&["jobs", "list"][..], &["approvals", "list"], &["audit", "verify"], &["audit", "head"]] {
+            world.call(&[args, &["--db", "jobs.db"]].concat()).code(code);
+        }
+    };
+    looks(1);
+    assert!(!world.path("jobs.db").exists());
+    world.run(&[]).code(0);
+    looks(0);
+    for beside in ["jobs.db-wal", "jobs.db-shm"] {
+        assert!(!world.path(beside).exists(), "{beside}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The process group of a child.
 
+use super::watchdog;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +13,11 @@ pub(crate) struct Group(Mutex<Option<Pid>>);
 
 impl Group {
     pub(crate) fn new(leader: Option<u32>) -> Self {
-        Self(Mutex::new(leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))))
+        let leader = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(leader) = leader {
+            watchdog::guard(leader);
+        }
+        Self(Mutex::new(leader))
     }
 
     /// Asks all its processes to end.
@@ -27,6 +32,7 @@ impl Group {
         if let Some(leader) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // It fails only where nobody is left.
             let _ = kill_process_group(leader, Signal::KILL);
+            watchdog::forget(leader);
         }
     }
 }
