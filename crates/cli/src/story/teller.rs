@@ -71,6 +71,8 @@ pub(crate) struct Teller {
     tally: Tally,
     shown_output: bool,
     last_note: String,
+    /// Why a tool is as it is, where that was told in full.
+    last_news: String,
     out: String,
 }
 
@@ -94,6 +96,7 @@ impl Teller {
             tally: Tally::default(),
             shown_output: false,
             last_note: String::new(),
+            last_news: String::new(),
             out: String::new(),
         }
     }
@@ -122,7 +125,11 @@ impl Teller {
             }
             Event::Notice(what) => {
                 self.end_flow();
-                self.last_note = (*what).to_owned();
+                (*what).clone_into(&mut self.last_note);
+                // Why a server is down may stand just above, as news of its tool.
+                let news = std::mem::take(&mut self.last_news);
+                let what = if news.is_empty() { (*what).to_owned() } else { what.replace(&news, "see above") };
+                let what = what.as_str();
                 let note = Line::at("", ' ').add(Role::Warn, "note: ");
                 if columns(what) <= note.room(self.look) {
                     self.put(note.plain(what));
@@ -240,6 +247,7 @@ impl Teller {
                     // What a note has said already in full.
                     Some(why) if self.last_note.contains(why.as_str()) => self.put(line),
                     Some(why) if columns(why) + 2 > line.room(self.look) => {
+                        why.clone_into(&mut self.last_news);
                         self.put(line.plain(":"));
                         self.block(why, NOTE_ROWS, role);
                     }
@@ -400,6 +408,16 @@ pub(crate) fn chain(effect: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_note_is_wrapped_and_loses_no_word() {
+        let words: Vec<String> = (0..250).map(|n| format!("word{n}")).collect();
+        let mut teller = Teller::new(Look::PLAIN, Approvals::Told);
+        let told = teller.event(&Event::Notice(&words.join(" ")));
+        for word in words {
+            assert!(told.contains(&word), "{word}\n{told}");
+        }
+    }
 
     #[test]
     fn an_effect_belongs_to_a_place_and_a_chain() {

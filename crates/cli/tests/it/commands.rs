@@ -244,6 +244,17 @@ fn an_exception_of_a_python_hook_shows_its_traceback_to_its_author() {
 }
 
 #[test]
+fn a_run_says_once_why_a_server_is_down() {
+    let words = "some words that a server says before it goes, long enough for more than one line; ".repeat(2);
+    let start = json!([{"stderr": format!("{words}the last word\n")}, {"exit": 1}]);
+    let dead = Plugin::new("p").scripted("dead", json!({"start": start, "tools": []}), json!({}));
+    let world = World::with(dead.turns(json!([{"say": "done", "delay": "300ms"}])));
+    let told = world.run(&["--output", "text"]).code(0);
+    let flat: String = told.err.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ");
+    assert_eq!(flat.matches("the last word").count(), 1, "{told}");
+}
+
+#[test]
 fn trust_lists_what_will_run_and_what_has_changed() {
     let world = World::with(policy());
     world.write(

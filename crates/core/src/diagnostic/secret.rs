@@ -130,7 +130,8 @@ fn named_value(before: &str, rest: &str) -> Option<(usize, usize)> {
     // In a URL's query, shorter names say it too.
     let in_query = before.ends_with(name) && before[..before.len() - name.len()].ends_with(['?', '&']);
     let short = ["key", "sig", "signature", "auth", "pass", "pwd", "code", "jwt"];
-    if !sounds_secret(name) && !(in_query && short.iter().any(|word| name.eq_ignore_ascii_case(word))) {
+    let telling = sounds_secret(name) || in_query && short.iter().any(|word| name.eq_ignore_ascii_case(word));
+    if !telling {
         return None;
     }
     let value = rest.trim_start_matches([' ', '\t']);

@@ -29,8 +29,17 @@ for one in $all; do kill -s KILL -- \"-$one\"; done
 exit 0
 ";
 
-/// The pipe to the shell, once it was started; `None` within where it can't be had.
-static PIPE: Mutex<Option<Option<ChildStdin>>> = Mutex::new(None);
+/// The shell, as far as we know it.
+enum Shell {
+    /// No server was started yet.
+    NotStarted,
+    /// Its end of the pipe is ours.
+    Runs(ChildStdin),
+    /// It can't be had, or is gone.
+    Missing,
+}
+
+static SHELL: Mutex<Shell> = Mutex::new(Shell::NotStarted);
 
 /// From now on the group is ended where this process can't.
 pub(super) fn guard(group: Pid) {
@@ -43,21 +52,24 @@ pub(super) fn forget(group: Pid) {
 }
 
 fn tell(what: char, group: Pid) {
-    let mut pipe = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
-    let line = format!("{what} {}\n", group.as_raw_nonzero());
-    // A line is far below what a pipe takes at once, and the shell reads on: this does not wait.
-    let written = match pipe.get_or_insert_with(start) {
-        Some(shell) => shell.write_all(line.as_bytes()),
-        None => return,
-    };
-    if let Err(e) = written {
-        tracing::debug!(error = %e, "servers run without a watchdog");
-        *pipe = Some(None);
+    let mut shell = SHELL.lock().unwrap_or_else(PoisonError::into_inner);
+    if matches!(*shell, Shell::NotStarted) {
+        *shell = start().map_or_else(missing, Shell::Runs);
+    }
+    if let Shell::Runs(pipe) = &mut *shell
+        && let Err(e) = pipe.write_all(format!("{what} {}\n", group.as_raw_nonzero()).as_bytes())
+    {
+        *shell = missing(e);
     }
 }
 
-fn start() -> Option<ChildStdin> {
-    let shell = Command::new("/bin/sh")
+fn missing(why: std::io::Error) -> Shell {
+    tracing::debug!(error = %why, "servers run without a watchdog");
+    Shell::Missing
+}
+
+fn start() -> std::io::Result<ChildStdin> {
+    let mut shell = Command::new("/bin/sh")
         .args(["-c", SCRIPT, "hookwright-watchdog"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -67,12 +79,9 @@ fn start() -> Option<ChildStdin> {
         .stderr(Stdio::null())
         // What is sent to our group, such as Ctrl-C, is not meant for it.
         .process_group(0)
-        .spawn();
-    match shell {
-        Ok(mut shell) => shell.stdin.take(),
-        Err(e) => {
-            tracing::debug!(error = %e, "servers run without a watchdog");
-            None
-        }
-    }
+        .spawn()?;
+    let pipe = shell.stdin.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+    // A line is far below what a pipe takes at once; a shell that was stopped must not stop us.
+    rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK)?;
+    Ok(pipe)
 }
