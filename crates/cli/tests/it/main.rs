@@ -15,3 +15,4 @@ mod processes;
 mod run;
 mod store;
 mod support;
+mod templates;
