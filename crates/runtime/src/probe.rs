@@ -65,6 +65,7 @@ pub async fn probe(tools: &dyn Tools, hooks: &HookSet, event: ProbeEvent, limits
     let mut chain = Chain::new(hooks.matching(moment, &event.head.agent, &names), Stored::inline(original));
     let mut answers = vec![];
     let listed = hook::Listed::default();
+    let schema = event.schema.as_ref().map_or(hook::Schema::None, hook::Schema::Is);
     let verdict = loop {
         let position = match chain.step() {
             Step::Done(verdict) => break verdict,
@@ -72,7 +73,7 @@ pub async fn probe(tools: &dyn Tools, hooks: &HookSet, event: ProbeEvent, limits
         };
         let hook = &hooks.hooks[position];
         let asked =
-            hook::ask(tools, &listed, hook, build(&event.head, body.clone()), event.schema.as_ref(), limits).await;
+            hook::ask(tools, &listed, hook, build(&event.head, body.clone()), schema, limits).await;
         let before = chain.value().clone();
         chain.answered(hook, &asked.outcome);
         let changed = !chain.value().same(&before);

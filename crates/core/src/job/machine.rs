@@ -58,6 +58,9 @@ enum Phase {
 struct Pending {
     command: Command,
     begun: bool,
+    /// When it was begun, Unix milliseconds.
+    #[serde(default)]
+    begun_ms: u64,
 }
 
 /// A history that says something else than the machine's logic does.
@@ -87,7 +90,7 @@ pub enum Mismatch {
         /// What the logic wants, as JSON, or `to go on`.
         logic: String,
     },
-    /// A decision that does not fit its approval: another digest, or somebody who may not decide.
+    /// A decision that does not fit its approval: another digest, somebody who may not decide, or one that was made too late.
     #[error("the recorded decision on {approval} does not fit what was asked")]
     Decision {
         /// The approval.
@@ -153,7 +156,11 @@ impl Machine {
         let mut out = vec![];
         match fact {
             Fact::Started { .. } => return Err(Mismatch::unexpected(fact)),
-            Fact::Resumed { .. } | Fact::ToolState { .. } | Fact::HookLate { .. } => return Ok(out),
+            Fact::Resumed { .. }
+            | Fact::ToolState { .. }
+            | Fact::HookLate { .. }
+            | Fact::ToolLate { .. }
+            | Fact::DecisionIgnored { .. } => return Ok(out),
             Fact::Begun { command } => return self.begun(at_ms, command, fact).map(|()| out),
             Fact::Finished { outcome } => {
                 let Phase::Finishing(due) = &self.phase else {
@@ -182,8 +189,16 @@ impl Machine {
                 let Some(position) = self.pending.iter().position(|p| p.command.effect() == Some(effect)) else {
                     return Err(Mismatch::unexpected(fact));
                 };
-                if !self.pending[position].begun || !fits(&self.pending[position].command, fact) {
+                let pending = &self.pending[position];
+                if !pending.begun || !fits(&pending.command, fact) {
                     return Err(Mismatch::unexpected(fact));
+                }
+                // An approval that has expired is a no, whatever was said later (SPEC §7).
+                if let (Command::OpenApproval { approval, .. }, Fact::ApprovalDecided { decided_ms, .. }) =
+                    (&pending.command, fact)
+                    && *decided_ms >= approval.expires_ms(pending.begun_ms)
+                {
+                    return Err(Mismatch::Decision { approval: approval.id.clone() });
                 }
                 let taken = self.pending.remove(position);
                 if let Err(mismatch) = self.take(at_ms, effect, fact, &mut out) {
@@ -200,6 +215,17 @@ impl Machine {
     /// What is still to be done or under way, in the order it was commanded; the flag says whether it was begun.
     pub fn pending(&self) -> impl Iterator<Item = (&Command, bool)> {
         self.pending.iter().map(|p| (&p.command, p.begun))
+    }
+
+    /// An approval that was opened and waits, by its id: the effect, what was asked, and when (Unix milliseconds). What a store
+    /// keeps beside the history is only an index of it.
+    pub fn opened(&self, id: &str) -> Option<(&str, &Approval, u64)> {
+        self.pending.iter().filter(|p| p.begun).find_map(|p| match &p.command {
+            Command::OpenApproval { effect, approval } if approval.id == id => {
+                Some((effect.as_str(), &**approval, p.begun_ms))
+            }
+            _ => None,
+        })
     }
 
     /// The outcome that stands but is not recorded yet.
@@ -241,7 +267,11 @@ impl Machine {
 
     fn note_pending(&mut self, out: &[Command]) {
         self.pending
-            .extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending { command: c.clone(), begun: false }));
+            .extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending {
+                command: c.clone(),
+                begun: false,
+                begun_ms: 0,
+            }));
     }
 
     fn begun(&mut self, at_ms: u64, command: &Command, fact: &Fact) -> Result<(), Mismatch> {
@@ -257,6 +287,7 @@ impl Machine {
             });
         }
         pending.begun = true;
+        pending.begun_ms = at_ms;
         if let Phase::Calls(calls) = &mut self.phase
             && let Some(call) = call_of(calls, effect)
         {
@@ -495,7 +526,11 @@ impl Machine {
     }
 
     fn finish(&mut self, outcome: Outcome, out: &mut Vec<Command>) {
-        out.extend(self.waiting().map(|a| Command::CloseApproval { approval: a.id.clone() }));
+        // One that was never opened needs no closing.
+        out.extend(self.pending.iter().filter(|p| p.begun).filter_map(|p| match &p.command {
+            Command::OpenApproval { approval, .. } => Some(Command::CloseApproval { approval: approval.id.clone() }),
+            _ => None,
+        }));
         self.pending.clear();
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);
