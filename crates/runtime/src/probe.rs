@@ -72,8 +72,7 @@ pub async fn probe(tools: &dyn Tools, hooks: &HookSet, event: ProbeEvent, limits
             Step::Ask(position) => position,
         };
         let hook = &hooks.hooks[position];
-        let asked =
-            hook::ask(tools, &listed, hook, build(&event.head, body.clone()), schema, limits).await;
+        let asked = hook::ask(tools, &listed, hook, build(&event.head, body.clone()), schema, limits).await;
         let before = chain.value().clone();
         chain.answered(hook, &asked.outcome);
         let changed = !chain.value().same(&before);

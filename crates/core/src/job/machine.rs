@@ -266,12 +266,11 @@ impl Machine {
     }
 
     fn note_pending(&mut self, out: &[Command]) {
-        self.pending
-            .extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending {
-                command: c.clone(),
-                begun: false,
-                begun_ms: 0,
-            }));
+        self.pending.extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending {
+            command: c.clone(),
+            begun: false,
+            begun_ms: 0,
+        }));
     }
 
     fn begun(&mut self, at_ms: u64, command: &Command, fact: &Fact) -> Result<(), Mismatch> {

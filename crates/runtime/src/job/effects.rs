@@ -102,8 +102,7 @@ impl Workshop {
                 };
                 let hook = &self.spec.hooks.hooks[*hook];
                 let event = event::build(head, body);
-                let asked =
-                    hook::ask(&*self.deps.tools, &self.listed, hook, event, schema, &self.spec.limits).await;
+                let asked = hook::ask(&*self.deps.tools, &self.listed, hook, event, schema, &self.spec.limits).await;
                 if let (hookwright_core::chain::HookOutcome::Modify { value, .. }, Some(new)) =
                     (&asked.outcome, asked.value)
                 {

@@ -68,7 +68,8 @@ impl Runner {
             Err(StoreError::NotFound { .. }) => "it was gone",
             Err(error) => return Err(error.into()),
         };
-        let what = format!("the row of the approval {id} in the store is not what the history says: {why}; it is put right");
+        let what =
+            format!("the row of the approval {id} in the store is not what the history says: {why}; it is put right");
         tracing::warn!("{what}");
         self.workshop.observer.event(Event::Notice(&what));
         self.journal.restored(asked, opened_ms);
