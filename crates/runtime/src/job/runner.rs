@@ -125,6 +125,11 @@ impl Runner {
                 continue;
             }
             if options.detach && self.machine.only_waits() && self.next.is_empty() {
+                // One whose time is over waits no more.
+                if let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                    self.ended.push_back(ended);
+                    continue;
+                }
                 return Ok(End::Detached);
             }
             tokio::select! {
