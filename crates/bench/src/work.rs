@@ -7,7 +7,7 @@ use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::{Hook, HookSet};
 use hookwright_core::job::{AgentSpec, Fact, JobSpec, Outcome, ToolOutcome};
-use hookwright_core::manifest::{Match, OnTimeout};
+use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
 use hookwright_core::{FunctionName, Limits, Stored};
 use hookwright_runtime::job::{Deps, End, NewRun, Options, Which, run};
