@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Fact, JobSpec, LOGIC_VERSION, Outcome, ToolOutcome};
-use hookwright_core::manifest::{Match, OnTimeout};
+use hookwright_core::job::{AgentSpec, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
 use hookwright_core::{FunctionName, Limits, Stored};
 use hookwright_runtime::job::{Deps, End, NewRun, Options, Which, run};
@@ -51,17 +51,8 @@ pub(crate) fn arguments() -> Value {
 }
 
 fn hook(tools: &str) -> Hook {
-    Hook {
-        plugin: "bench".into(),
-        on: Moment::PreToolCall,
-        call: FunctionName::new(POLICY, "decide"),
-        matches: Match { tools: Some(vec![tools.to_owned()]), agents: None },
-        timeout_ms: 30_000,
-        on_timeout: OnTimeout::Deny,
-        expires_ms: 86_400_000,
-        approvers: vec![],
-        unavailable: None,
-    }
+    let matches = Match { tools: Some(vec![tools.to_owned()]), agents: None };
+    Hook { matches, timeout_ms: 30_000, ..Hook::new("bench", Moment::PreToolCall, FunctionName::new(POLICY, "decide")) }
 }
 
 impl Work {
@@ -70,29 +61,17 @@ impl Work {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut hooks: Vec<Hook> = (0..self.unmatched).map(|i| hook(&format!("other{i}.*"))).collect();
         hooks.extend((0..self.hooks).map(|_| hook("work.echo")));
+        let agent = AgentSpec::new("worker", "bench", "bench", self.turns + 1);
         JobSpec {
-            logic: LOGIC_VERSION,
-            job: format!("job_{number:016x}"),
-            tenant: "default".into(),
-            node: "bench".into(),
             session: "ses_bench".into(),
-            parent_jobs: vec![],
-            agent: AgentSpec {
-                id: "worker".into(),
-                plugin: "bench".into(),
-                model: "bench".into(),
-                instructions: None,
-                tools: Some(vec![CALLED.into()]),
-                own_tools: vec![],
-                input_schema: None,
-                output_schema: None,
-                max_turns: self.turns + 1,
-                max_tokens: None,
-            },
-            input: Stored::inline(json!("go")),
             hooks: HookSet { manifests: vec![], hooks },
             hook_functions: vec![format!("{POLICY}.decide")],
             limits: Limits { parallel_calls: 1, calls_per_turn: self.calls, ..Limits::default() },
+            ..JobSpec::new(
+                format!("job_{number:016x}"),
+                AgentSpec { tools: Some(vec![CALLED.into()]), ..agent },
+                Stored::inline(json!("go")),
+            )
         }
     }
 

@@ -5,10 +5,10 @@ use hookwright_core::chain::{Chain, HookOutcome, Step};
 use hookwright_core::event::{EventBody, EventHead, Moment, build};
 use hookwright_core::history::Head;
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, LOGIC_VERSION, Machine, RequestedCall, ToolOutcome};
-use hookwright_core::manifest::{Match, OnTimeout};
+use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
+use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
-use hookwright_core::{FunctionName, Limits, Stored, answer};
+use hookwright_core::{FunctionName, Stored, answer};
 use serde_json::json;
 
 fn main() {
@@ -16,47 +16,17 @@ fn main() {
 }
 
 fn hook(tools: &str) -> Hook {
-    Hook {
-        plugin: "p".into(),
-        on: Moment::PreToolCall,
-        call: FunctionName::new("policy", "check"),
-        matches: Match { tools: Some(vec![tools.into()]), agents: None },
-        timeout_ms: 2_000,
-        on_timeout: OnTimeout::Deny,
-        expires_ms: 86_400_000,
-        approvers: vec![],
-        unavailable: None,
-    }
+    let matches = Match { tools: Some(vec![tools.into()]), agents: None };
+    Hook { matches, ..Hook::new("p", Moment::PreToolCall, FunctionName::new("policy", "check")) }
 }
 
 /// `matching` hooks that match `git.push`, and so many that don't.
 fn spec(matching: usize, others: usize) -> JobSpec {
     let mut hooks: Vec<Hook> = (0..others).map(|i| hook(&format!("other{i}.*"))).collect();
     hooks.extend((0..matching).map(|_| hook("git.*")));
-    JobSpec {
-        logic: LOGIC_VERSION,
-        job: "job_0123456789abcdef".into(),
-        tenant: "default".into(),
-        node: "n".into(),
-        session: "s".into(),
-        parent_jobs: vec![],
-        agent: AgentSpec {
-            id: "dev".into(),
-            plugin: "p".into(),
-            model: "script/x.yaml".into(),
-            instructions: None,
-            tools: None,
-            own_tools: vec![],
-            input_schema: None,
-            output_schema: None,
-            max_turns: 1_000_000,
-            max_tokens: None,
-        },
-        input: Stored::inline(json!("go")),
-        hooks: HookSet { manifests: vec![], hooks },
-        hook_functions: vec![],
-        limits: Limits::default(),
-    }
+    let agent = AgentSpec::new("dev", "p", "script/x.yaml", 1_000_000);
+    let hooks = HookSet { manifests: vec![], hooks };
+    JobSpec { hooks, ..JobSpec::new("job_0123456789abcdef", agent, Stored::inline(json!("go"))) }
 }
 
 /// Runs one model turn with one call through the machine, recording everything; returns how many records that made.

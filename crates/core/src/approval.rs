@@ -47,6 +47,9 @@ pub struct Approval {
     pub original: Stored,
     /// The value that the yes lets through.
     pub value: Stored,
+    /// After a call: the result's `structuredContent`, where it has one and no hook changed the result. The yes lets it through too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Stored>,
     /// Each change on the way.
     pub changes: Vec<Change>,
     /// What the yes is bound to; see [`digest`].
@@ -69,10 +72,21 @@ impl Approval {
 
     /// Whether it shows what its digest binds to: a store's row that was changed by hand must not get a yes (SPEC §7).
     pub fn is_sound(&self) -> bool {
-        let made =
-            digest(&self.tenant, &self.job, self.call.as_deref(), &self.agent, self.tool.as_deref(), &self.value);
-        let values = [&self.value, &self.original].into_iter().chain(&self.arguments);
+        let (call, tool) = (self.call.as_deref(), self.tool.as_deref());
+        let made = digest(&self.tenant, &self.job, call, &self.agent, tool, &self.value, self.structured.as_ref());
+        let values = [&self.value, &self.original].into_iter().chain(&self.arguments).chain(&self.structured);
         made == self.digest && values.chain(self.changes.iter().flat_map(|c| [&c.from, &c.to])).all(Stored::is_intact)
+    }
+
+    /// All its values, to load them or to leave them out.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Stored> {
+        let values = [&mut self.original, &mut self.value].into_iter().chain(&mut self.arguments);
+        values.chain(&mut self.structured).chain(self.changes.iter_mut().flat_map(|c| [&mut c.from, &mut c.to]))
+    }
+
+    /// When it counts as a no, where it was opened at a time (both Unix milliseconds).
+    pub fn expires_ms(&self, opened_ms: u64) -> u64 {
+        opened_ms.saturating_add(self.expires_after_ms)
     }
 
     /// The denial that a no or an expiry stands for: the first hook that escalated, its reason, and who declined (SPEC §4).
@@ -98,11 +112,24 @@ pub fn name_of(raw: &str) -> String {
 }
 
 /// The digest that a yes is bound to: SHA-256 over the canonical JSON of
-/// `{"agent","call","job","tenant","tool","value"}`, where `value` is the SHA-256 of the final value's canonical text.
-pub fn digest(tenant: &str, job: &str, call: Option<&str>, agent: &str, tool: Option<&str>, value: &Stored) -> String {
-    json::digest(&json!({
+/// `{"agent","call","job","tenant","tool","value"}`, where `value` is the SHA-256 of the final value's canonical text. A result's
+/// `structuredContent` that goes on with it is bound too, as `structured`, in the same way; without one there is no such key.
+pub fn digest(
+    tenant: &str,
+    job: &str,
+    call: Option<&str>,
+    agent: &str,
+    tool: Option<&str>,
+    value: &Stored,
+    structured: Option<&Stored>,
+) -> String {
+    let mut bound = json!({
         "tenant": tenant, "job": job, "call": call, "agent": agent, "tool": tool, "value": value.sha256,
-    }))
+    });
+    if let Some(structured) = structured {
+        bound["structured"] = structured.sha256.clone().into();
+    }
+    json::digest(&bound)
 }
 
 /// The id of the approval that an effect of a job opens.
@@ -162,15 +189,21 @@ mod tests {
 
     #[test]
     fn the_digest_covers_tenant_job_call_agent_tool_and_value() {
-        let base = digest("t", "j", Some("c"), "a", Some("x.y"), &value(json!({"b": 1, "a": 2})));
-        assert_eq!(base, digest("t", "j", Some("c"), "a", Some("x.y"), &value(json!({"a": 2, "b": 1}))), "key order");
+        let v = value(json!({"b": 1, "a": 2}));
+        let (one, two) = (value(json!({"n": 1})), value(json!({"n": 2})));
+        let base = digest("t", "j", Some("c"), "a", Some("x.y"), &v, None);
+        let turned = value(json!({"a": 2, "b": 1}));
+        assert_eq!(base, digest("t", "j", Some("c"), "a", Some("x.y"), &turned, None), "key order");
+        let structured = digest("t", "j", Some("c"), "a", Some("x.y"), &v, Some(&one));
+        assert_ne!(structured, digest("t", "j", Some("c"), "a", Some("x.y"), &v, Some(&two)));
         for other in [
-            digest("T", "j", Some("c"), "a", Some("x.y"), &value(json!({"b": 1, "a": 2}))),
-            digest("t", "J", Some("c"), "a", Some("x.y"), &value(json!({"b": 1, "a": 2}))),
-            digest("t", "j", None, "a", Some("x.y"), &value(json!({"b": 1, "a": 2}))),
-            digest("t", "j", Some("c"), "A", Some("x.y"), &value(json!({"b": 1, "a": 2}))),
-            digest("t", "j", Some("c"), "a", Some("x.z"), &value(json!({"b": 1, "a": 2}))),
-            digest("t", "j", Some("c"), "a", Some("x.y"), &value(json!({"b": 1, "a": 2.0}))),
+            structured,
+            digest("T", "j", Some("c"), "a", Some("x.y"), &v, None),
+            digest("t", "J", Some("c"), "a", Some("x.y"), &v, None),
+            digest("t", "j", None, "a", Some("x.y"), &v, None),
+            digest("t", "j", Some("c"), "A", Some("x.y"), &v, None),
+            digest("t", "j", Some("c"), "a", Some("x.z"), &v, None),
+            digest("t", "j", Some("c"), "a", Some("x.y"), &value(json!({"b": 1, "a": 2.0})), None),
         ] {
             assert_ne!(base, other);
         }
@@ -204,8 +237,9 @@ mod tests {
             reasons: vec![],
             original: shown.clone(),
             value: shown.clone(),
+            structured: None,
             changes: vec![],
-            digest: digest("t", "j", Some("t1.c0"), "a", Some("git.push"), &shown),
+            digest: digest("t", "j", Some("t1.c0"), "a", Some("git.push"), &shown, None),
             schema_sha256: None,
             approvers: vec![],
             expires_after_ms: 1,
@@ -218,6 +252,7 @@ mod tests {
             Approval { value: harmless.clone(), ..sound.clone() },
             Approval { original: harmless, ..sound.clone() },
             Approval { tool: Some("git.log".into()), ..sound.clone() },
+            Approval { structured: Some(value(json!({"more": true}))), ..sound.clone() },
         ] {
             assert!(!other.is_sound(), "{other:?}");
         }

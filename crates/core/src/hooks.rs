@@ -4,7 +4,7 @@
 //! Invariant: a hook set is read once, when a job starts, and stands in its first record (SPEC §8).
 
 use crate::event::Moment;
-use crate::manifest::{Manifest, Match, OnTimeout};
+use crate::manifest::{DEFAULT_EXPIRES_MS, DEFAULT_TIMEOUT_MS, Manifest, Match, OnTimeout};
 use crate::name::{FunctionName, pattern_fits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,6 +54,21 @@ pub struct Hook {
 }
 
 impl Hook {
+    /// A hook that watches everything at a moment, with the defaults of SPEC §2: 2 s, then deny; approvals for 24 h, by anybody.
+    pub fn new(plugin: impl Into<String>, on: Moment, call: FunctionName) -> Self {
+        Self {
+            plugin: plugin.into(),
+            on,
+            call,
+            matches: Match::default(),
+            timeout_ms: DEFAULT_TIMEOUT_MS,
+            on_timeout: OnTimeout::Deny,
+            expires_ms: DEFAULT_EXPIRES_MS,
+            approvers: vec![],
+            unavailable: None,
+        }
+    }
+
     /// Whether it watches an event. `names` are the function's full name and its alias, if any; empty for events of a job.
     pub fn watches(&self, moment: Moment, agent: &str, names: &[&str]) -> bool {
         let fits = |patterns: &Option<Vec<String>>, names: &[&str]| {
@@ -114,15 +129,8 @@ pub(crate) mod tests {
     pub(crate) fn hook(call: &str, on: Moment, tools: Option<&[&str]>, agents: Option<&[&str]>) -> Hook {
         let list = |l: Option<&[&str]>| l.map(|l| l.iter().map(|s| (*s).to_owned()).collect());
         Hook {
-            plugin: "p".into(),
-            on,
-            call: FunctionName::parse(call).unwrap(),
             matches: Match { tools: list(tools), agents: list(agents) },
-            timeout_ms: 2_000,
-            on_timeout: OnTimeout::Deny,
-            expires_ms: 86_400_000,
-            approvers: vec![],
-            unavailable: None,
+            ..Hook::new("p", on, FunctionName::parse(call).unwrap())
         }
     }
 

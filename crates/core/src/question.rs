@@ -70,6 +70,9 @@ pub(crate) fn open(
         crate::chain::Step::Done(crate::verdict::Verdict::Escalate { reasons, .. }) => reasons,
         _ => vec![],
     };
+    // As much of a result as the model would read: a changed one has no structured part any more (SPEC §3).
+    let changed = !chain.value().same(chain.original());
+    let structured = about.as_ref().and_then(|a| a.structured.clone()).filter(|_| !changed);
     let approval = Box::new(Approval {
         id: approval::id(&spec.job, &effect),
         kind: "hook".into(),
@@ -85,6 +88,7 @@ pub(crate) fn open(
             &spec.agent.id,
             tool.as_deref(),
             chain.value(),
+            structured.as_ref(),
         ),
         call,
         tool,
@@ -92,6 +96,7 @@ pub(crate) fn open(
         reasons,
         original: chain.original().clone(),
         value: chain.value().clone(),
+        structured,
         changes: chain.changes().to_vec(),
         schema_sha256: about.and_then(|a| a.schema_sha256),
         approvers: hooks.iter().map(|h| h.approvers.clone()).filter(|a| !a.is_empty()).collect(),

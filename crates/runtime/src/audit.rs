@@ -1,9 +1,14 @@
-//! Checks what stands beside a history: the large values that its records name by digest (SPEC §8).
+//! Checks what stands beside a history: the large values that its records name by digest (SPEC §8), and the rows of its approvals.
 
-use crate::ports::store::{Store, StoreError};
+use crate::approvals::difference;
+use crate::ports::store::{ApprovalRow, Store, StoreError};
+use hookwright_core::approval::Approval;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Command, Fact};
 use hookwright_core::json::sha256_hex;
+use hookwright_core::text;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The large values of one history, each checked once.
 #[derive(Debug, Default)]
@@ -45,5 +50,36 @@ impl LargeValues {
             Value::Array(items) => items.iter().for_each(|v| self.collect(v, named)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
+    }
+}
+
+/// The approvals that one history asked, by id, with the times of their opening.
+#[derive(Debug, Default)]
+pub struct Asked(HashMap<String, (Box<Approval>, u64)>);
+
+impl Asked {
+    /// Of a history's records, which were verified before; what is no record is passed over.
+    pub fn of<'r>(records: impl IntoIterator<Item = &'r str>) -> Self {
+        let opened = records.into_iter().filter_map(|text| serde_json::from_str::<Record>(text).ok());
+        Self(
+            opened
+                .filter_map(|record| match record.fact {
+                    Fact::Begun { command: Command::OpenApproval { approval, .. } } => {
+                        Some((approval.id.clone(), (approval, record.at_ms)))
+                    }
+                    _ => None,
+                })
+                .collect(),
+        )
+    }
+
+    /// In what a row of this job is not what its history says.
+    pub fn fault(&self, row: &ApprovalRow) -> Option<String> {
+        let id = text::shown(&row.id, 200);
+        let Some((asked, opened_ms)) = self.0.get(&row.id) else {
+            return Some(format!("the row of the approval {id} was added: the history never asked it"));
+        };
+        let why = difference(row, asked, *opened_ms)?;
+        Some(format!("the row of the approval {id} was changed: {why}"))
     }
 }

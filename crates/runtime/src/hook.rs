@@ -76,13 +76,24 @@ impl Listed {
     }
 }
 
-/// Asks a hook about an event. `schema` is what a new value must fit (SPEC §4).
+/// What a new value must fit (SPEC §4).
+#[derive(Debug, Clone, Copy)]
+pub enum Schema<'a> {
+    /// Nothing but the moment's own type: nobody declares a schema.
+    None,
+    /// This schema.
+    Is(&'a Value),
+    /// There is one, and it is not known now: its tool is down. A new value can't be checked, so none is valid.
+    Unknown,
+}
+
+/// Asks a hook about an event.
 pub async fn ask(
     tools: &dyn Tools,
     listed: &Listed,
     hook: &Hook,
     event: Value,
-    schema: Option<&Value>,
+    schema: Schema<'_>,
     limits: &Limits,
 ) -> Asked {
     if let Some(why) = &hook.unavailable {
@@ -128,10 +139,16 @@ fn fits(value: &Value, bytes: u64) -> bool {
 
 /// Reads an answer. A new value is checked against the schema aside and within a limit: schemas are servers' own, and a hostile one
 /// can make a check take for ever.
-async fn read(result: Value, moment: Moment, schema: Option<&Value>) -> Result<Answer, String> {
+async fn read(result: Value, moment: Moment, schema: Schema<'_>) -> Result<Answer, String> {
     let answer = answer::parse(&result, moment)?;
-    let Some(schema) = schema.filter(|_| matches!(answer.decision, Decision::Modify(_))).cloned() else {
-        return answer::check(&answer, moment, None).map(|()| answer);
+    let schema = match schema {
+        Schema::Is(schema) if matches!(answer.decision, Decision::Modify(_)) => schema.clone(),
+        Schema::Unknown if matches!(answer.decision, Decision::Modify(_)) => {
+            return Err("its value could not be checked: the tool does not say now what its function takes".into());
+        }
+        Schema::None | Schema::Is(_) | Schema::Unknown => {
+            return answer::check(&answer, moment, None).map(|()| answer);
+        }
     };
     let check = tokio::task::spawn_blocking(move || answer::check(&answer, moment, Some(&schema)).map(|()| answer));
     match tokio::time::timeout(CHECK, check).await {
@@ -171,7 +188,7 @@ mod tests {
 
     fn read_now(result: Value, schema: &Value) -> Result<Answer, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let read = runtime.block_on(read(result, Moment::PreToolCall, Some(schema)));
+        let read = runtime.block_on(read(result, Moment::PreToolCall, Schema::Is(schema)));
         // The check goes on, and must not hold the test up.
         runtime.shutdown_background();
         read

@@ -65,14 +65,14 @@ pub async fn probe(tools: &dyn Tools, hooks: &HookSet, event: ProbeEvent, limits
     let mut chain = Chain::new(hooks.matching(moment, &event.head.agent, &names), Stored::inline(original));
     let mut answers = vec![];
     let listed = hook::Listed::default();
+    let schema = event.schema.as_ref().map_or(hook::Schema::None, hook::Schema::Is);
     let verdict = loop {
         let position = match chain.step() {
             Step::Done(verdict) => break verdict,
             Step::Ask(position) => position,
         };
         let hook = &hooks.hooks[position];
-        let asked =
-            hook::ask(tools, &listed, hook, build(&event.head, body.clone()), event.schema.as_ref(), limits).await;
+        let asked = hook::ask(tools, &listed, hook, build(&event.head, body.clone()), schema, limits).await;
         let before = chain.value().clone();
         chain.answered(hook, &asked.outcome);
         let changed = !chain.value().same(&before);

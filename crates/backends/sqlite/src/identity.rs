@@ -84,8 +84,13 @@ impl Holder {
 
     /// Whether the lease is held by a process that lives, as far as can be told.
     pub(crate) fn is_held(&self, held: &Held, now_ms: u64) -> bool {
+        self.is_held_after(held, now_ms, 0)
+    }
+
+    /// The same, where nobody could write for `waited_ms` until now.
+    pub(crate) fn is_held_after(&self, held: &Held, now_ms: u64, waited_ms: u64) -> bool {
         // A stepped clock or a reboot without one must not hold a lease for ever: the difference counts in both directions.
-        let silence = now_ms.abs_diff(held.beat_ms);
+        let silence = now_ms.abs_diff(held.beat_ms).saturating_sub(waited_ms);
         match self.look(held) {
             Seen::Dead => false,
             Seen::Alive => silence < STUCK_MS,

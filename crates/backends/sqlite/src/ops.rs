@@ -18,6 +18,8 @@ pub(crate) struct Tx<'t> {
     pub(crate) site: &'t Site,
     pub(crate) me: &'t Holder,
     pub(crate) now_ms: u64,
+    /// How long the transaction waited for the file's lock: so long nobody else could write either.
+    pub(crate) waited_ms: u64,
 }
 
 /// What an operation did, for the writer.

@@ -7,8 +7,8 @@
 //! Invariant: nothing counts as stored in a file that no longer stands under the store's path.
 
 use crate::error::{OpError, Site, is_full};
-use crate::file::{Access, BusyLimit, connect};
-use crate::identity::{BEAT_MS, Holder};
+use crate::file::BusyLimit;
+use crate::identity::Holder;
 use crate::inbox::InboxWatch;
 use crate::ops::{Effect, Tx, lease};
 use crate::options::{Probe, ProbePoint};
@@ -18,15 +18,17 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Semaphore;
 
 mod checkpoint;
+mod heart;
 mod task;
 
 use checkpoint::Checkpoints;
+use heart::{Heart, Pulse};
 use task::{Job, Task};
 
 /// Tasks that may wait at once; further callers wait for a place.
@@ -41,6 +43,7 @@ pub(crate) struct Writer {
     queue: Option<Sender<Box<dyn Job>>>,
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
+    heart: Option<Heart>,
     counters: Arc<Counters>,
     busy: BusyLimit,
     site: Arc<Site>,
@@ -69,21 +72,9 @@ impl Writer {
         let counters = Arc::new(Counters::default());
         let (busy, site) = (parts.busy.clone(), parts.site.clone());
         let checkpoints = Checkpoints::watch(&mut parts.conn).map_err(|e| site.explain("open", &e))?;
-        // A connection of its own, because it commits without fsyncs: a lost heartbeat is no loss.
-        let heart_busy = Arc::new(AtomicU64::new(1_000));
-        let heart = connect(&site, Access::Write, &heart_busy)
-            .and_then(|c| c.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;").map(|()| c))
-            .map_err(|e| site.explain("open", &e))?;
+        let heart = Heart::start(&site, parts.me.clone(), parts.clock.clone())?;
         let file = file_id(&site.path);
-        let mut thread = Thread {
-            parts,
-            heart,
-            checkpoints,
-            counters: counters.clone(),
-            holds: false,
-            beaten: Instant::now(),
-            file,
-        };
+        let mut thread = Thread { parts, pulse: heart.pulse(), checkpoints, counters: counters.clone(), file };
         let thread = std::thread::Builder::new()
             .name("hookwright-store".to_owned())
             .spawn(move || thread.run(&tasks))
@@ -94,6 +85,7 @@ impl Writer {
             queue: Some(queue),
             places: Arc::new(Semaphore::new(WAITING)),
             thread: Some(thread),
+            heart: Some(heart),
             counters,
             busy,
             site,
@@ -141,6 +133,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.busy.store(LAST_WORDS_MS, Ordering::Relaxed);
+        // Its connection first: who closes the file last merges its log.
+        drop(self.heart.take());
         drop(self.queue.take());
         if self.thread.take().is_some_and(|t| t.join().is_err()) {
             tracing::error!("the store's writer has panicked");
@@ -150,12 +144,9 @@ impl Drop for Writer {
 
 struct Thread {
     parts: Parts,
-    heart: Connection,
+    pulse: Arc<Pulse>,
     checkpoints: Checkpoints,
     counters: Arc<Counters>,
-    /// Whether a lease may be held, so that heartbeats are due.
-    holds: bool,
-    beaten: Instant,
     /// Which file was opened.
     file: Option<FileId>,
 }
@@ -173,21 +164,7 @@ struct GroupFailed(rusqlite::Error);
 
 impl Thread {
     fn run(&mut self, tasks: &Receiver<Box<dyn Job>>) {
-        let period = Duration::from_millis(BEAT_MS);
-        loop {
-            let first = if self.holds {
-                match tasks.recv_timeout(period.saturating_sub(self.beaten.elapsed())) {
-                    Ok(task) => task,
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.beat();
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
-            } else {
-                let Ok(task) = tasks.recv() else { break };
-                task
-            };
+        while let Ok(first) = tasks.recv() {
             let mut group = vec![first];
             while group.len() < GROUP
                 && let Ok(task) = tasks.try_recv()
@@ -195,12 +172,9 @@ impl Thread {
                 group.push(task);
             }
             self.write(group);
-            if self.holds && self.beaten.elapsed() >= period {
-                self.beat();
-            }
             self.checkpoints.run(&self.parts.conn);
         }
-        if self.holds
+        if self.pulse.holds()
             && let Err(e) = lease::release_all(&self.parts.conn, &self.parts.me.key)
         {
             tracing::warn!(error = %e, "leases could not be given back; they end when this process does");
@@ -248,9 +222,11 @@ impl Thread {
     fn commit(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, GroupFailed> {
         let Parts { conn, site, me, clock, inbox, probe, .. } = &self.parts;
         let sql = |sql: &str| conn.prepare_cached(sql).and_then(|mut s| s.execute([])).map(drop).map_err(GroupFailed);
+        let since = Instant::now();
         sql("BEGIN IMMEDIATE")?;
+        let waited_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let open = Rollback(conn);
-        let tx = Tx { conn, site, me, now_ms: clock.now_ms() };
+        let tx = Tx { conn, site, me, now_ms: clock.now_ms(), waited_ms };
         let (mut results, mut effect, mut batches) = (Vec::with_capacity(group.len()), Effect::NOTHING, 0);
         for task in group {
             sql("SAVEPOINT task")?;
@@ -287,23 +263,13 @@ impl Thread {
         if let Some(id) = effect.inbox {
             inbox.saw(id);
         }
-        if effect.took_lease && !self.holds {
-            self.holds = true;
-            self.beaten = Instant::now();
+        if effect.took_lease {
+            self.pulse.took_lease();
         }
         if effect.scrub {
             Checkpoints::scrub(conn, &self.parts.busy);
         }
         Ok(results)
-    }
-
-    /// Says that all leases of this store are held.
-    fn beat(&mut self) {
-        match lease::beat(&self.heart, &self.parts.me.key, self.parts.clock.now_ms()) {
-            Ok(held) => self.holds = held > 0,
-            Err(e) => tracing::warn!(error = %e, "the store's leases could not be refreshed"),
-        }
-        self.beaten = Instant::now();
     }
 }
 

@@ -10,9 +10,9 @@ use crate::story::lists;
 use crate::terminal::{data, json, note};
 use crate::work::approver::{already, not_allowed};
 use hookwright_core::approval::Approval;
-use hookwright_runtime::approvals::{Decided, Say, decide};
+use hookwright_runtime::approvals::{Decided, Say, asked, decide, load};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::{ApprovalRow, DecideOutcome, Store};
+use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, Store};
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliRes
         ApprovalsCommand::Show { id, output } => {
             let store = store::existing(&settings, true)?;
             let row = store.approval(&id).await?;
-            let approval = loaded(&store, &row).await?;
+            let (row, approval) = shown(&store, row).await?;
             match output {
                 Output::Json => json(&ApprovalJson::new(&row, Some(approval)).map_err(damaged)?),
                 Output::Text => {
@@ -57,7 +57,7 @@ async fn say(settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
         Decided::Counted => DecideOutcome::Counted,
         Decided::AlreadyDecided(row) => DecideOutcome::AlreadyDecided(row.clone()),
         Decided::Expired => DecideOutcome::Expired,
-        Decided::Mismatch => DecideOutcome::DigestMismatch,
+        Decided::Mismatch(_) => DecideOutcome::DigestMismatch,
         Decided::NotAllowed(people) => return Err(CliError::failed(not_allowed(&person.name, &row.id, people))),
     };
     if args.output == Output::Json {
@@ -76,30 +76,51 @@ async fn say(settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
         }
         Decided::AlreadyDecided(row) => Err(CliError::failed(already(&row))),
         Decided::Expired => Err(CliError::failed(format!("the approval {} has expired, which counts as a no", row.id))),
-        Decided::Mismatch | Decided::NotAllowed(_) => {
-            Err(CliError::failed(format!("the approval {} is not what was shown; nothing was decided", row.id))
-                .hint(format!("look at it again: hookwright approvals show {}", row.id)))
-        }
+        Decided::Mismatch(why) => Err(cannot(&row, &why)),
+        Decided::NotAllowed(people) => Err(CliError::failed(not_allowed(&person.name, &row.id, &people))),
     }
 }
 
-/// The approval of a row with all its values.
-async fn loaded(store: &Arc<SqliteStore>, row: &ApprovalRow) -> CliResult<Approval> {
-    let mut approval: Approval = serde_json::from_value(row.approval.clone())
-        .map_err(|e| CliError::failed(format!("the approval {} can't be read: {e}", row.id)))?;
-    let values = Values::new(store.clone());
+/// Says that nothing was decided, and what to do.
+fn cannot(row: &ApprovalRow, why: &str) -> CliError {
+    let job = hookwright_core::text::escape(&row.job);
+    CliError::failed(format!("the approval {} can't be decided, nothing was: {why}", row.id)).hint(format!(
+        "`hookwright audit verify` says what else was changed; a job that is taken up anew (hookwright jobs resume {job}) puts \
+         its rows right, `hookwright jobs cancel {job}` ends it"
+    ))
+}
+
+/// What a row's approval shows, with all its values. Of one that waits, the history tells; where the row says something else, that is
+/// said too.
+async fn shown(store: &Arc<SqliteStore>, row: ApprovalRow) -> CliResult<(ApprovalRow, Approval)> {
+    let asked = match row.state {
+        ApprovalState::Open => Some(asked(&**store, &row).await?),
+        _ => None,
+    };
+    let (row, mut approval) = match asked {
+        Some(Ok(asked)) => (row, asked.approval),
+        Some(Err(why)) if store.approval(&row.id).await?.state == ApprovalState::Open => {
+            note(&format!("warning: this can't be decided: {why}"));
+            let approval = read(&row)?;
+            (row, approval)
+        }
+        // It was settled since.
+        Some(Err(_)) => {
+            let row = store.approval(&row.id).await?;
+            let approval = read(&row)?;
+            (row, approval)
+        }
+        None => {
+            let approval = read(&row)?;
+            (row, approval)
+        }
+    };
     // A deleted value stays a digest: it is shown as such.
-    for stored in [&mut approval.original, &mut approval.value].into_iter().chain(&mut approval.arguments) {
-        if let Ok(full) = values.full(stored).await {
-            *stored = full;
-        }
-    }
-    for change in &mut approval.changes {
-        for stored in [&mut change.from, &mut change.to] {
-            if let Ok(full) = values.full(stored).await {
-                *stored = full;
-            }
-        }
-    }
-    Ok(approval)
+    let _ = load(&Values::new(store.clone()), &mut approval).await;
+    Ok((row, approval))
+}
+
+fn read(row: &ApprovalRow) -> CliResult<Approval> {
+    serde_json::from_value(row.approval.clone())
+        .map_err(|e| CliError::failed(format!("the approval {} can't be read: {e}", row.id)))
 }

@@ -10,8 +10,8 @@ use ed25519_dalek::Signer as _;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::Fact;
 use hookwright_core::text::escape;
-use hookwright_runtime::audit::LargeValues;
-use hookwright_runtime::ports::store::Store;
+use hookwright_runtime::audit::{Asked, LargeValues};
+use hookwright_runtime::ports::store::{ApprovalRow, Store};
 use std::path::Path;
 
 /// What is signed: a line that says what it is, then the canonical JSON of the heads.
@@ -73,10 +73,14 @@ pub(crate) async fn run(settings: Settings, command: AuditCommand) -> CliResult 
             }
             let kept = kept.map(|k| k.heads).unwrap_or_default();
             let mut reports = vec![];
+            let rows = store.approvals(false).await?;
             let present = jobs(&*store, job.as_deref()).await?;
             for id in &present {
                 let expected = kept.iter().find(|h| h.job == *id);
-                let (head, fault) = verify(&*store, id, expected).await?;
+                let (head, mut fault) = verify(&*store, id, expected).await?;
+                if fault.is_none() {
+                    fault = approval_rows(&*store, id, &rows).await?;
+                }
                 reports.push(AuditJob { job: id.clone(), records: head.records, head: head.hash, problem: fault });
             }
             for gone in kept.iter().filter(|h| job.is_none() && !present.contains(&h.job)) {
@@ -111,6 +115,16 @@ async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
         Some(job) => vec![store.job(job).await?.job.id],
         None => store.jobs(false, u32::MAX).await?.into_iter().map(|row| row.job.id).collect(),
     })
+}
+
+/// Compares the rows of a job's approvals with what its history says was asked.
+async fn approval_rows(store: &dyn Store, job: &str, rows: &[ApprovalRow]) -> CliResult<Option<String>> {
+    let mut rows = rows.iter().filter(|row| row.job == job).peekable();
+    if rows.peek().is_none() {
+        return Ok(None);
+    }
+    let asked = Asked::of(store.records(job, 0).await?.iter().map(String::as_str));
+    Ok(rows.find_map(|row| asked.fault(row)))
 }
 
 /// Reads a whole history against its chain, and against a head that was kept.

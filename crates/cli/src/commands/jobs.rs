@@ -14,7 +14,7 @@ use crate::work;
 use hookwright_core::history::Record;
 use hookwright_core::job::Outcome;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::Store;
+use hookwright_runtime::ports::store::{JobRow, JobStatus, Store};
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use std::path::Path;
@@ -68,12 +68,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
             let person = people::person(name.as_deref());
             store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
-            if row.running {
-                note(&format!("the process that runs {} cancels it", row.job.id));
-            } else {
-                work::cancel_idle(store.clone(), &row.job.id, &person.name).await?;
-                note(&format!("{} is cancelled", row.job.id));
-            }
+            note(&cancelled(&store, &row, &person.name).await?);
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job } => {
@@ -89,6 +84,29 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
         }
     }
     Ok(exit::OK)
+}
+
+/// Cancels a job whose inbox holds the cancel, and says what came of it: it may have ended by itself at the same moment.
+async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str) -> CliResult<String> {
+    let job = &row.job.id;
+    if !row.running
+        && let Some(outcome) = work::cancel_idle(store.clone(), job, by).await?
+    {
+        return match outcome {
+            Outcome::Cancelled { .. } => Ok(format!("{job} is cancelled")),
+            Outcome::Completed { .. } | Outcome::Failed { .. } => Err(ended_before(job)),
+        };
+    }
+    match store.job(job).await?.status {
+        JobStatus::Cancelled => Ok(format!("{job} is cancelled")),
+        JobStatus::Completed | JobStatus::Failed => Err(ended_before(job)),
+        JobStatus::Running | JobStatus::Waiting => Ok(format!("the process that runs {job} is asked to cancel it")),
+    }
+}
+
+fn ended_before(job: &str) -> CliError {
+    CliError::failed(format!("{job} ended by itself before it could be cancelled"))
+        .hint(format!("look at it with `hookwright jobs show {job}`"))
 }
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {

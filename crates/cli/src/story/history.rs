@@ -85,12 +85,14 @@ fn fact_place(fact: &Fact) -> &str {
         Fact::Begun { command } => command.effect().map_or("job", place),
         Fact::HookAnswered { effect, .. }
         | Fact::HookLate { effect, .. }
+        | Fact::ToolLate { effect, .. }
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => place(effect),
         Fact::ToolState { .. } => "tool",
+        Fact::DecisionIgnored { .. } => "approval",
         Fact::Started { .. } | Fact::Resumed { .. } | Fact::Cancelled { .. } | Fact::Finished { .. } => "job",
     }
 }
@@ -134,6 +136,13 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         Fact::HookLate { effect, after_ms } => {
             let took = units::took_whole(*after_ms);
             line.plain(&format!("{} answered too late, after {took}: not counted", hook_name(effect, known.spec)))
+        }
+        Fact::ToolLate { after_ms, .. } => {
+            line.plain(&format!("the call's answer came too late, after {}: not read", units::took_whole(*after_ms)))
+        }
+        Fact::DecisionIgnored { approval, approve, by, why, .. } => {
+            let word = if *approve { "yes" } else { "no" };
+            line.add(Role::Bad, "ignored").plain(&format!(" a {word} by {by} on {approval}: {why}"))
         }
         Fact::ModelAnswered { text, calls, ms, .. } => {
             let asks = match calls.as_slice() {

@@ -222,6 +222,16 @@ impl Teller {
                 let line = Line::at(place(effect), '!').plain(&self.hook_name(effect));
                 self.put(line.plain(&format!(" answered after {took}: too late, not counted")));
             }
+            Fact::ToolLate { effect, after_ms } => {
+                let took = units::took_whole(*after_ms);
+                let line = Line::at(place(effect), '!').plain("the call's answer came after ");
+                self.put(line.plain(&format!("{took}: too late, not read")));
+            }
+            Fact::DecisionIgnored { approval, approve, by, why, .. } => {
+                let word = if *approve { "a yes" } else { "a no" };
+                let line = Line::at("approval", '!').add(Role::Bad, &format!("{word} was ignored"));
+                self.put(line.plain(&format!(": by {by} on {approval}: {why}")));
+            }
             Fact::ModelAnswered { .. } => self.model_answered(&record.fact),
             Fact::ModelFailed { effect, message, .. } => {
                 self.put(Line::at(place(effect), '!').add(Role::Bad, "the model gave no turn"));

@@ -52,8 +52,8 @@ pub(super) async fn run(
             Ok(Decided::NotAllowed(people)) => {
                 door.notice(&not_allowed(&style.person.name, &wait.approval.id, &people));
             }
-            Ok(Decided::Mismatch) => {
-                door.notice(&format!("the approval {} is not what was shown; nothing was decided", wait.approval.id));
+            Ok(Decided::Mismatch(why)) => {
+                door.notice(&format!("the approval {} can't be decided, nothing was: {why}", wait.approval.id));
             }
             Err(error) => door.notice(&format!("the decision could not be stored, nothing was decided: {error}")),
         }

@@ -3,11 +3,13 @@
 //! Invariant: nothing is asked or called; the cancel is read from the inbox before anything is carried out.
 
 use crate::exit::CliResult;
+use hookwright_core::job::Outcome;
 use hookwright_mcp::{HostConfig, McpHost};
-use hookwright_runtime::job::{Deps, Options, Which, run};
+use hookwright_runtime::job::{Deps, End, Options, RunError, Which, run};
 use hookwright_runtime::observe::Silent;
 use hookwright_runtime::ports::clock::SystemClock;
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnRequest, TurnSink};
+use hookwright_runtime::ports::store::StoreError;
 use hookwright_sqlite::SqliteStore;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,8 +30,9 @@ impl Model for NoModel {
     }
 }
 
-/// Ends a job whose inbox holds a cancel.
-pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
+/// Ends a job whose inbox holds a cancel. None: another process took it up meanwhile, and reads that cancel; else how it ended, which
+/// may be by itself.
+pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) -> CliResult<Option<Outcome>> {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let deps = Deps {
@@ -42,8 +45,9 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
     };
     let which = Which::Resume { job: job.to_owned(), process: format!("process {}", std::process::id()) };
     let options = Options { detach: false, cancel, cancelled_by: by.to_owned() };
-    run(deps, which, options, Arc::new(Silent))
-        .await
-        .map(drop)
-        .map_err(|e| crate::exit::CliError::failed(format!("the job can't be cancelled: {e}")))
+    match run(deps, which, options, Arc::new(Silent)).await {
+        Ok(End::Finished(outcome)) => Ok(Some(outcome)),
+        Ok(End::Detached) | Err(RunError::Store(StoreError::Leased { .. })) => Ok(None),
+        Err(e) => Err(crate::exit::CliError::failed(format!("the job can't be cancelled: {e}"))),
+    }
 }

@@ -363,3 +363,73 @@ fn a_job_of_named_plugins_beside_a_trusted_configuration_can_be_resumed_and_is_n
     world.call(&["jobs", "resume", &job, "--output", "json"]).code(0);
     assert_eq!(world.calls("git").len(), 1);
 }
+
+fn edit(world: &World, sql: &str) {
+    let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    assert!(db.execute(sql, []).unwrap() > 0, "{sql}");
+}
+
+#[test]
+fn a_row_that_was_changed_by_hand_is_refused_shown_with_a_warning_found_by_audit_and_put_right() {
+    let world = escalated(json!({"approvers": ["ada"]}), &exactly("pushed"));
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    let id = world.open_approval();
+    world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
+    for by_hand in [
+        "UPDATE approvals SET approval = json_remove(approval, '$.approvers')",
+        "UPDATE approvals SET expires_ms = expires_ms + 1000000",
+        "UPDATE approvals SET approval = json_set(approval, '$.value.value', json('{\"branch\":\"dev\"}'))",
+        "UPDATE approvals SET approval = json_set(approval, '$.reasons[0].reason', 'harmless')",
+    ] {
+        edit(&world, by_hand);
+        let refused = approvals(&world, &["approve", &id, "--as", "ada"]).code(1);
+        refused.tells(&["can't be decided", "is not what the history of job", "audit verify"]);
+        approvals(&world, &["show", &id]).code(0).tells(&["warning: this can't be decided"]);
+        let audit = world.call(&["audit", "verify", "--db", "jobs.db"]).code(1);
+        assert!(audit.out.contains(&format!("the row of the approval {id} was changed")), "{audit}");
+        world
+            .call(&["jobs", "resume", &job, "--db", "jobs.db", "--detach"])
+            .code(4)
+            .tells(&["the row of the approval"]);
+        world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
+    }
+    // A decision that was stored past this command is in the story and the history, and decides nothing.
+    edit(&world, "UPDATE approvals SET state = 'approved'");
+    edit(
+        &world,
+        "INSERT INTO inbox (job, what) SELECT job, json_object('kind', 'decided', 'approval', id, 'decision', json_object( \
+         'approve', json('true'), 'by', 'eve', 'verified', json('true'), 'note', NULL, \
+         'digest', json_extract(approval, '$.digest'), 'at_ms', opened_ms + 1)) FROM approvals",
+    );
+    let resumed = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--detach"]).code(4);
+    resumed.tells(&["a yes was ignored", "eve"]);
+    let history = world.call(&["jobs", "history", &job, "--db", "jobs.db"]).code(0);
+    assert!(history.out.contains("ignored a yes by eve"), "{history}");
+    assert!(world.calls("git").is_empty());
+    approvals(&world, &["approve", &id, "--as", "ada"]).code(0);
+    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(0);
+    assert_eq!(world.calls("git").len(), 1);
+}
+
+#[test]
+fn a_result_that_has_structured_content_only_is_shown_to_the_person_who_lets_it_through() {
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", says("escalate", json!({"reason": "it may hold a key"})))]))
+            .server(
+                "git",
+                json!([function("log", json!({"result": {"content": [], "structuredContent": {"key": "k-1"}}}))]),
+            )
+            .hook(json!({"on": "post_tool_call", "call": "policy.check"}))
+            .turns(json!([{"call": {"tool": "git.log", "with": {}}}, {"say": "done"}])),
+    );
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    let id = world.open_approval();
+    let text = approvals(&world, &["show", &id]).code(0);
+    assert!(text.out.contains("\"key\": \"k-1\""), "{text}");
+    let shown = approvals(&world, &["show", &id, "--output", "json"]).code(0).json();
+    assert_eq!(shown["structured"]["value"], json!({"key": "k-1"}));
+    approvals(&world, &["approve", &id]).code(0);
+    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(0);
+    world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
+}

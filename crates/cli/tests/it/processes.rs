@@ -113,6 +113,18 @@ fn all_unfinished_jobs_can_be_resumed_with_one_command() {
 }
 
 #[test]
+fn a_job_that_ended_by_itself_is_not_said_to_be_cancelled() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    let job = world.run(&[]).code(0).json()["job"].as_str().unwrap().to_owned();
+    // As if its end stood in the history only: what is looked at before the cancel is older than what it finds.
+    let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    db.execute("UPDATE jobs SET status = 'running'", []).unwrap();
+    let said = world.call(&["jobs", "cancel", &job, "--db", "jobs.db"]).code(1);
+    said.tells(&["ended by itself before it could be cancelled"]);
+    assert_eq!(jobs(&world)[0]["status"], "completed");
+}
+
+#[test]
 fn a_job_that_nobody_runs_is_cancelled_at_once_and_nothing_is_called() {
     let world = hangs(&json!([]));
     let running = Running::start(world.job(&[]));

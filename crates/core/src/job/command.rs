@@ -102,12 +102,8 @@ impl Command {
             }
             Self::CallTool { arguments, .. } => *arguments = arguments.digest_only(),
             Self::OpenApproval { approval, .. } => {
-                approval.original = approval.original.digest_only();
-                approval.value = approval.value.digest_only();
-                approval.arguments = approval.arguments.as_ref().map(Stored::digest_only);
-                for change in &mut approval.changes {
-                    change.from = change.from.digest_only();
-                    change.to = change.to.digest_only();
+                for value in approval.values_mut() {
+                    *value = value.digest_only();
                 }
             }
             Self::Finish { outcome: Outcome::Completed { output } } => *output = output.digest_only(),

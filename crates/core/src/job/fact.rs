@@ -40,6 +40,13 @@ pub enum Fact {
         /// Milliseconds from the ask to the answer.
         after_ms: u64,
     },
+    /// A call's answer came after its time limit: discarded. Changes nothing for the machine.
+    ToolLate {
+        /// The effect.
+        effect: String,
+        /// Milliseconds from the call to the answer.
+        after_ms: u64,
+    },
     /// The model's turn.
     ModelAnswered {
         /// The effect.
@@ -111,6 +118,20 @@ pub enum Fact {
         effect: String,
         /// The approval's id.
         approval: String,
+    },
+    /// A decision stood in the store that does not fit what was asked, or came when nothing waited for it. It decides nothing:
+    /// changes nothing for the machine.
+    DecisionIgnored {
+        /// The approval's id, as the decision names it.
+        approval: String,
+        /// What it said.
+        approve: bool,
+        /// The person that it names.
+        by: String,
+        /// Whether it says that the name was verified.
+        verified: bool,
+        /// Why it does not count, for people.
+        why: String,
     },
     /// Another process took the job up again. Changes nothing for the machine.
     Resumed {

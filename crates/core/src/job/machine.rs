@@ -1,5 +1,9 @@
 //! The machine itself.
 
+mod mismatch;
+
+pub use mismatch::Mismatch;
+
 use super::command::Command;
 use super::fact::{Fact, ModelFault, RequestedCall};
 use super::spec::{JobError, JobSpec, LOGIC_VERSION, Outcome};
@@ -14,6 +18,7 @@ use crate::question;
 use crate::stored::Stored;
 use crate::text;
 use crate::verdict::{Denial, Verdict};
+use mismatch::brief;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -58,58 +63,9 @@ enum Phase {
 struct Pending {
     command: Command,
     begun: bool,
-}
-
-/// A history that says something else than the machine's logic does.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
-    /// The history was made by logic that this build does not have.
-    #[error("the history was made by version {0} of the job logic; this build knows versions 1 to {LOGIC_VERSION}")]
-    Logic(u32),
-    /// A fact that can't follow here.
-    #[error("unexpected record: {0}")]
-    Unexpected(String),
-    /// An effect was begun that the logic does not want.
-    #[error("effect {effect}: the history did {history}, the logic wants {logic}")]
-    Command {
-        /// The effect.
-        effect: String,
-        /// What the history did, as JSON.
-        history: String,
-        /// What the logic wants, as JSON, or `nothing`.
-        logic: String,
-    },
-    /// The job ended in another way.
-    #[error("the job ended with {history}, the logic wants {logic}")]
-    Outcome {
-        /// What the history says, as JSON.
-        history: String,
-        /// What the logic wants, as JSON, or `to go on`.
-        logic: String,
-    },
-    /// A decision that does not fit its approval: another digest, or somebody who may not decide.
-    #[error("the recorded decision on {approval} does not fit what was asked")]
-    Decision {
-        /// The approval.
-        approval: String,
-    },
-}
-
-impl Mismatch {
-    pub(crate) fn unexpected(fact: &Fact) -> Self {
-        Self::Unexpected(brief(fact))
-    }
-}
-
-/// Bytes of each side of a mismatch: a command without its values is shorter, so that a diff shows what differs.
-const BRIEF_BYTES: u64 = 4_096;
-
-fn brief(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(value).unwrap_or_default();
-    if text.len() as u64 > BRIEF_BYTES {
-        text = text::elide_middle(&text, BRIEF_BYTES).replace('\n', " ");
-    }
-    text
+    /// When it was begun, Unix milliseconds.
+    #[serde(default)]
+    begun_ms: u64,
 }
 
 impl Machine {
@@ -153,7 +109,11 @@ impl Machine {
         let mut out = vec![];
         match fact {
             Fact::Started { .. } => return Err(Mismatch::unexpected(fact)),
-            Fact::Resumed { .. } | Fact::ToolState { .. } | Fact::HookLate { .. } => return Ok(out),
+            Fact::Resumed { .. }
+            | Fact::ToolState { .. }
+            | Fact::HookLate { .. }
+            | Fact::ToolLate { .. }
+            | Fact::DecisionIgnored { .. } => return Ok(out),
             Fact::Begun { command } => return self.begun(at_ms, command, fact).map(|()| out),
             Fact::Finished { outcome } => {
                 let Phase::Finishing(due) = &self.phase else {
@@ -182,8 +142,16 @@ impl Machine {
                 let Some(position) = self.pending.iter().position(|p| p.command.effect() == Some(effect)) else {
                     return Err(Mismatch::unexpected(fact));
                 };
-                if !self.pending[position].begun || !fits(&self.pending[position].command, fact) {
+                let pending = &self.pending[position];
+                if !pending.begun || !fits(&pending.command, fact) {
                     return Err(Mismatch::unexpected(fact));
+                }
+                // An approval that has expired is a no, whatever was said later (SPEC §7).
+                if let (Command::OpenApproval { approval, .. }, Fact::ApprovalDecided { decided_ms, .. }) =
+                    (&pending.command, fact)
+                    && *decided_ms >= approval.expires_ms(pending.begun_ms)
+                {
+                    return Err(Mismatch::Decision { approval: approval.id.clone() });
                 }
                 let taken = self.pending.remove(position);
                 if let Err(mismatch) = self.take(at_ms, effect, fact, &mut out) {
@@ -200,6 +168,17 @@ impl Machine {
     /// What is still to be done or under way, in the order it was commanded; the flag says whether it was begun.
     pub fn pending(&self) -> impl Iterator<Item = (&Command, bool)> {
         self.pending.iter().map(|p| (&p.command, p.begun))
+    }
+
+    /// An approval that was opened and waits, by its id: the effect, what was asked, and when (Unix milliseconds). What a store
+    /// keeps beside the history is only an index of it.
+    pub fn opened(&self, id: &str) -> Option<(&str, &Approval, u64)> {
+        self.pending.iter().filter(|p| p.begun).find_map(|p| match &p.command {
+            Command::OpenApproval { effect, approval } if approval.id == id => {
+                Some((effect.as_str(), &**approval, p.begun_ms))
+            }
+            _ => None,
+        })
     }
 
     /// The outcome that stands but is not recorded yet.
@@ -240,8 +219,11 @@ impl Machine {
     }
 
     fn note_pending(&mut self, out: &[Command]) {
-        self.pending
-            .extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending { command: c.clone(), begun: false }));
+        self.pending.extend(out.iter().filter(|c| c.effect().is_some()).map(|c| Pending {
+            command: c.clone(),
+            begun: false,
+            begun_ms: 0,
+        }));
     }
 
     fn begun(&mut self, at_ms: u64, command: &Command, fact: &Fact) -> Result<(), Mismatch> {
@@ -257,6 +239,7 @@ impl Machine {
             });
         }
         pending.begun = true;
+        pending.begun_ms = at_ms;
         if let Phase::Calls(calls) = &mut self.phase
             && let Some(call) = call_of(calls, effect)
         {
@@ -495,7 +478,11 @@ impl Machine {
     }
 
     fn finish(&mut self, outcome: Outcome, out: &mut Vec<Command>) {
-        out.extend(self.waiting().map(|a| Command::CloseApproval { approval: a.id.clone() }));
+        // One that was never opened needs no closing.
+        out.extend(self.pending.iter().filter(|p| p.begun).filter_map(|p| match &p.command {
+            Command::OpenApproval { approval, .. } => Some(Command::CloseApproval { approval: approval.id.clone() }),
+            _ => None,
+        }));
         self.pending.clear();
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);

@@ -37,6 +37,45 @@ pub struct JobSpec {
     pub limits: Limits,
 }
 
+impl JobSpec {
+    /// A job of an agent without hooks, by the present logic and with the default limits, in the tenant `default` and a session of its
+    /// own. Whoever has more to say sets the fields.
+    pub fn new(job: impl Into<String>, agent: AgentSpec, input: Stored) -> Self {
+        let job = job.into();
+        Self {
+            logic: LOGIC_VERSION,
+            tenant: "default".into(),
+            node: "localhost".into(),
+            session: format!("session of {job}"),
+            job,
+            parent_jobs: vec![],
+            agent,
+            input,
+            hooks: HookSet::default(),
+            hook_functions: vec![],
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl AgentSpec {
+    /// An agent that sees no functions, without instructions and schemas, for so many model turns.
+    pub fn new(id: impl Into<String>, plugin: impl Into<String>, model: impl Into<String>, max_turns: u32) -> Self {
+        Self {
+            id: id.into(),
+            plugin: plugin.into(),
+            model: model.into(),
+            instructions: None,
+            tools: None,
+            own_tools: vec![],
+            input_schema: None,
+            output_schema: None,
+            max_turns,
+            max_tokens: None,
+        }
+    }
+}
+
 /// An agent, as it was when the job started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentSpec {

@@ -4,12 +4,13 @@
 
 use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
 use super::{Deps, When};
-use crate::hook::{self, ms_since};
+use crate::hook::{self, Schema, ms_since};
 use crate::observe::{Event, Observer};
 use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
-use crate::ports::tools::CallOutcome;
+use crate::ports::tools::{CallOutcome, LateAnswer};
 use crate::values::Values;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use hookwright_core::approval::{self, Grant};
 use hookwright_core::call::read_result;
 use hookwright_core::event::{self, EventBody, EventHead, Moment};
@@ -22,17 +23,25 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Levels of what a provider wants back with a turn.
 const STATE_DEPTH: usize = 120;
 
 /// What came of an effect.
-#[derive(Debug)]
 pub(super) struct Done {
     pub(super) fact: Result<Fact, StoreError>,
     pub(super) blobs: Vec<Blob>,
+    /// What may still come after a time limit.
+    pub(super) late: Option<Late>,
+}
+
+/// Yields what to record of an answer that comes too late; none where it never comes. Bounded in time by the tools.
+pub(super) type Late = BoxFuture<'static, Option<Fact>>;
+
+fn late(answer: oneshot::Receiver<LateAnswer>, fact: impl FnOnce(u64) -> Fact + Send + 'static) -> Late {
+    async move { answer.await.ok().map(|answer| fact(answer.after_ms)) }.boxed()
 }
 
 /// Everything that the effects of a job share.
@@ -47,21 +56,19 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
-    /// Does the effect. `conversation` is given for model turns; `late` takes what comes after a hook's timeout.
-    /// `again` says that it was begun before, by a process that has ended.
+    /// Does the effect. `conversation` is given for model turns. `again` says that it was begun before, by a process that has ended.
     pub(super) async fn execute(
         &self,
         command: Command,
         conversation: Vec<Message>,
         expires_ms: u64,
         again: bool,
-        late: mpsc::UnboundedSender<Done>,
     ) -> Done {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::Before, &command);
         }
-        let mut blobs = vec![];
-        let mut fact = self.end_of(&command, conversation, expires_ms, late, &mut blobs).await;
+        let (mut blobs, mut late) = (vec![], None);
+        let mut fact = self.end_of(&command, conversation, expires_ms, &mut late, &mut blobs).await;
         if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
             && let ToolOutcome::NotMade { why } = outcome
             && again
@@ -72,7 +79,7 @@ impl Workshop {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::After, &command);
         }
-        Done { fact, blobs }
+        Done { fact, blobs, late }
     }
 
     async fn end_of(
@@ -80,7 +87,7 @@ impl Workshop {
         command: &Command,
         conversation: Vec<Message>,
         expires_ms: u64,
-        late: mpsc::UnboundedSender<Done>,
+        afterwards: &mut Option<Late>,
         blobs: &mut Vec<Blob>,
     ) -> Result<Fact, StoreError> {
         match command {
@@ -88,24 +95,23 @@ impl Workshop {
                 let body = self.body(head, value, arguments.as_ref(), structured.as_ref(), *error).await?;
                 let known = self.catalogue.snapshot();
                 let schema = self.schema_for(head, &known).await?;
+                let schema = match &schema {
+                    Found::None => Schema::None,
+                    Found::Unknown => Schema::Unknown,
+                    Found::Is(schema) => Schema::Is(schema),
+                };
                 let hook = &self.spec.hooks.hooks[*hook];
                 let event = event::build(head, body);
-                let asked =
-                    hook::ask(&*self.deps.tools, &self.listed, hook, event, schema.as_deref(), &self.spec.limits).await;
+                let asked = hook::ask(&*self.deps.tools, &self.listed, hook, event, schema, &self.spec.limits).await;
                 if let (hookwright_core::chain::HookOutcome::Modify { value, .. }, Some(new)) =
                     (&asked.outcome, asked.value)
                 {
                     self.values.keep(value, new);
                 }
                 blobs.extend(asked.blobs);
-                if let Some(receiver) = asked.late {
+                if let Some(answer) = asked.late {
                     let effect = effect.clone();
-                    tokio::spawn(async move {
-                        if let Ok(answer) = receiver.await {
-                            let fact = Ok(Fact::HookLate { effect, after_ms: answer.after_ms });
-                            let _ = late.send(Done { fact, blobs: vec![] });
-                        }
-                    });
+                    *afterwards = Some(late(answer, |after_ms| Fact::HookLate { effect, after_ms }));
                 }
                 Ok(Fact::HookAnswered {
                     effect: effect.clone(),
@@ -120,7 +126,7 @@ impl Workshop {
                 let start = Instant::now();
                 let outcome = match not_made {
                     Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
-                    None => self.call(tool, arguments, blobs).await?,
+                    None => self.call(effect, tool, arguments, afterwards, blobs).await?,
                 };
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
@@ -175,23 +181,24 @@ impl Workshop {
         &self,
         head: &EventHead,
         known: &'a HashMap<String, Known>,
-    ) -> Result<Option<Cow<'a, Value>>, StoreError> {
+    ) -> Result<Found<'a>, StoreError> {
         let declared = match head.event {
             Moment::PreToolCall => {
                 let name = head.tool.as_deref().unwrap_or_default();
                 if let Some(known) = known.get(name) {
-                    return Ok(Some(Cow::Borrowed(&known.spec.input_schema)));
+                    return Ok(Found::Is(Cow::Borrowed(&known.spec.input_schema)));
                 }
+                // After a restart nothing is known yet.
                 let listed = current(&*self.deps.tools, name).await;
-                return Ok(listed.map(|function| Cow::Owned(function.input_schema)));
+                return Ok(listed.map_or(Found::Unknown, |function| Found::Is(Cow::Owned(function.input_schema))));
             }
             Moment::PostToolCall => None,
             Moment::JobStart => self.spec.agent.input_schema.as_ref(),
             Moment::JobEnd => self.spec.agent.output_schema.as_ref(),
         };
         match declared {
-            Some(schema) => Ok(Some(Cow::Owned((*self.values.load(schema).await?).clone()))),
-            None => Ok(None),
+            Some(schema) => Ok(Found::Is(Cow::Owned((*self.values.load(schema).await?).clone()))),
+            None => Ok(Found::None),
         }
     }
 
@@ -215,6 +222,7 @@ impl Workshop {
             &self.spec.agent.id,
             Some(&name),
             arguments,
+            None,
         );
         let schema = current_schema_sha256(&*self.deps.tools, tool).await;
         approval::check_dispatch(grant, &digest, self.deps.clock.now_ms(), schema.as_deref())
@@ -224,8 +232,10 @@ impl Workshop {
 
     async fn call(
         &self,
+        effect: &str,
         tool: &FunctionName,
         arguments: &Stored,
+        afterwards: &mut Option<Late>,
         blobs: &mut Vec<Blob>,
     ) -> Result<ToolOutcome, StoreError> {
         let Value::Object(map) = (*self.values.load(arguments).await?).clone() else {
@@ -251,7 +261,11 @@ impl Workshop {
             CallOutcome::RpcError { code, message } => {
                 ToolOutcome::Failed { why: format!("error {code}: {}", text::reason(Some(&message), 2_000)) }
             }
-            CallOutcome::TimedOut { .. } => ToolOutcome::TimedOut { after_ms: timeout_ms },
+            CallOutcome::TimedOut { late: answer } => {
+                let effect = effect.to_owned();
+                *afterwards = Some(late(answer, |after_ms| Fact::ToolLate { effect, after_ms }));
+                ToolOutcome::TimedOut { after_ms: timeout_ms }
+            }
             CallOutcome::NotSent { why } => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
             CallOutcome::Lost { why } => ToolOutcome::Unknown { why: text::reason(Some(&why), 2_000) },
         })
@@ -343,6 +357,13 @@ impl Workshop {
             ms,
         }
     }
+}
+
+/// What a new value must fit, with what it was read from.
+enum Found<'a> {
+    None,
+    Unknown,
+    Is(Cow<'a, Value>),
 }
 
 /// Why arguments can't be sent. They are text where the model wrote no object, or a number that would not arrive as it was written.

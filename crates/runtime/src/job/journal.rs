@@ -1,6 +1,7 @@
 //! What a job is about to write: records in order, with what must stand beside them.
 
-use crate::ports::store::{ApprovalRow, ApprovalState, Batch, JobStatus, Lease, RecordText, Store, StoreError};
+use crate::approvals;
+use crate::ports::store::{ApprovalState, Batch, JobStatus, Lease, RecordText, Store, StoreError};
 use hookwright_core::approval::Approval;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::Fact;
@@ -42,16 +43,12 @@ impl Journal {
     }
 
     pub(super) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
-        self.batch.opened.push(ApprovalRow {
-            id: approval.id.clone(),
-            job: approval.job.clone(),
-            tenant: approval.tenant.clone(),
-            state: ApprovalState::Open,
-            opened_ms,
-            expires_ms: opened_ms.saturating_add(approval.expires_after_ms),
-            approval: serde_json::to_value(approval).unwrap_or_default(),
-            decision: None,
-        });
+        self.batch.opened.push(approvals::row_of(approval, opened_ms));
+    }
+
+    /// Puts a row right that is not what the history says.
+    pub(super) fn restored(&mut self, approval: &Approval, opened_ms: u64) {
+        self.batch.restored.push(approvals::row_of(approval, opened_ms));
     }
 
     pub(super) fn closed(&mut self, approval: String, state: ApprovalState) {
@@ -73,7 +70,7 @@ impl Journal {
     /// Makes the batch durable; returns its records.
     pub(super) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
         let (batch, fresh) = self.take();
-        if batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() {
+        if batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() && batch.restored.is_empty() {
             return Ok(vec![]);
         }
         let Some(lease) = &self.lease else {

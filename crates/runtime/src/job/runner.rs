@@ -1,24 +1,26 @@
 //! The loop: facts in, records written, commands done.
 
+mod inbox;
 mod resume;
 
-use super::effects::{Done, Workshop};
+use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
+use crate::approvals;
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
+use crate::ports::store::{ApprovalState, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use hookwright_core::approval::{self, Approval};
+use hookwright_core::approval;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, watch};
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
@@ -35,14 +37,12 @@ pub(super) struct Runner {
     next: Vec<Command>,
     /// Effects that an earlier process had begun.
     again: HashSet<String>,
-    /// When each waiting approval was opened, by effect.
-    opened: HashMap<String, u64>,
     under_way: UnderWay,
     /// Ended while something else was awaited; in order.
     ended: VecDeque<Ended>,
     handles: HashMap<String, AbortHandle>,
-    sender: mpsc::UnboundedSender<Done>,
-    receiver: mpsc::UnboundedReceiver<Done>,
+    /// Answers that may still come after their time limits.
+    late: FuturesUnordered<Late>,
     inbox: watch::Receiver<u64>,
     tool_changes: Option<broadcast::Receiver<ToolStatus>>,
     /// The state of each tool that was recorded last.
@@ -78,7 +78,6 @@ impl Runner {
     }
 
     fn assemble(deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel();
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
         let workshop = Workshop {
@@ -96,12 +95,10 @@ impl Runner {
             workshop: Arc::new(workshop),
             next: vec![],
             again: HashSet::new(),
-            opened: HashMap::new(),
             under_way: FuturesUnordered::new(),
             ended: VecDeque::new(),
             handles: HashMap::new(),
-            sender,
-            receiver,
+            late: FuturesUnordered::new(),
             inbox,
             tool_changes,
             tool_states: HashMap::new(),
@@ -129,6 +126,11 @@ impl Runner {
                 continue;
             }
             if options.detach && self.machine.only_waits() && self.next.is_empty() {
+                // One whose time is over waits no more.
+                if let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                    self.ended.push_back(ended);
+                    continue;
+                }
                 return Ok(End::Detached);
             }
             tokio::select! {
@@ -145,7 +147,11 @@ impl Runner {
                     }
                     self.take_ended().await?;
                 }
-                Some(late) = self.receiver.recv() => self.done(late).await?,
+                Some(late) = self.late.next(), if !self.late.is_empty() => {
+                    if let Some(fact) = late {
+                        self.take(self.now(), fact)?;
+                    }
+                }
                 changed = self.inbox.changed() => match changed {
                     Ok(()) => self.read_inbox().await?,
                     Err(_) => return Err(StoreError::Failed("the store was closed".into()).into()),
@@ -193,15 +199,16 @@ impl Runner {
             _ => vec![],
         };
         let mut expires_ms = 0;
-        if let Command::OpenApproval { effect, approval } = &command {
-            let opened = self.opened.get(effect).copied().unwrap_or_default();
-            expires_ms = opened.saturating_add(approval.expires_after_ms);
-            let shown = loaded(&self.workshop.values, approval).await?;
+        if let Command::OpenApproval { approval, .. } = &command {
+            let opened_ms = self.machine.opened(&approval.id).map_or(0, |(_, _, opened_ms)| opened_ms);
+            expires_ms = approval.expires_ms(opened_ms);
+            let mut shown = (**approval).clone();
+            approvals::load(&self.workshop.values, &mut shown).await?;
             self.workshop.observer.event(Event::Waiting { approval: &shown, expires_ms });
         }
-        let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
+        let workshop = self.workshop.clone();
         let again = self.again.remove(&effect);
-        let work = async move { workshop.execute(command, conversation, expires_ms, again, sender).await };
+        let work = async move { workshop.execute(command, conversation, expires_ms, again).await };
         let (handle, registration) = AbortHandle::new_pair();
         self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
         self.handles.insert(effect, handle);
@@ -245,6 +252,7 @@ impl Runner {
             }
         }
         self.journal.blobs(done.blobs);
+        self.late.extend(done.late);
         if let Fact::ApprovalExpired { approval, .. } = &fact {
             self.journal.closed(approval.clone(), ApprovalState::Expired);
         }
@@ -288,8 +296,7 @@ impl Runner {
                     let fact = Fact::Begun { command: command.digest_only() };
                     let at_ms = self.journal.record(now, fact.clone());
                     self.handle(at_ms, &fact)?;
-                    if let Command::OpenApproval { effect, approval } = &command {
-                        self.opened.insert(effect.clone(), at_ms);
+                    if let Command::OpenApproval { approval, .. } = &command {
                         self.journal.opened(approval, at_ms);
                     }
                     self.next.push(command);
@@ -302,17 +309,52 @@ impl Runner {
     fn finish(&mut self, now: u64, outcome: Outcome) -> Result<(), RunError> {
         self.next.clear();
         self.drop_effects();
+        // Nothing is recorded after the end: what has come by now is, and nobody waits for more.
+        while let Some(Some(late)) = self.late.next().now_or_never() {
+            if let Some(fact) = late {
+                let at_ms = self.journal.record(now, fact.clone());
+                self.handle(at_ms, &fact)?;
+            }
+        }
         let fact = Fact::Finished { outcome };
         let at_ms = self.journal.record(now, fact.clone());
         self.handle(at_ms, &fact).map(drop)
     }
 
     fn cancel(&mut self, by: String) -> Result<(), RunError> {
+        self.keep_ended()?;
+        self.drop_effects();
         if self.machine.outcome().is_some() {
             return Ok(());
         }
-        self.drop_effects();
         self.take(self.now(), Fact::Cancelled { by: approval::name_of(&by) })
+    }
+
+    /// Records what has ended by now and was not taken in yet: a result that came is never lost. Nothing that would follow from it
+    /// is begun any more.
+    fn keep_ended(&mut self) -> Result<(), RunError> {
+        while let Some(Some(ended)) = self.under_way.next().now_or_never() {
+            self.ended.push_back(ended);
+        }
+        let now = self.now();
+        while self.machine.outcome().is_none()
+            && let Some(ended) = self.ended.pop_front()
+        {
+            // What has no end, by a panic or a store that can't give a value, stays begun.
+            let Ok(Ok(Done { fact: Ok(fact), blobs, late })) = ended else { continue };
+            if matches!(fact, Fact::ApprovalExpired { .. }) {
+                continue;
+            }
+            self.journal.blobs(blobs);
+            self.late.extend(late);
+            let at_ms = self.journal.record(now, fact.clone());
+            for command in self.handle(at_ms, &fact)? {
+                if let Command::Finish { .. } | Command::CloseApproval { .. } = command {
+                    self.emit(now, vec![command])?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn tool_state(&mut self, status: ToolStatus) -> Result<(), RunError> {
@@ -330,50 +372,6 @@ impl Runner {
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
     }
 
-    async fn read_inbox(&mut self) -> Result<(), RunError> {
-        let job = self.machine.spec().job.clone();
-        for item in self.journal.store.inbox(&job).await? {
-            if self.machine.outcome().is_some() {
-                return Ok(());
-            }
-            self.journal.taken(item.id);
-            match item.what {
-                InboxKind::Cancel { by, .. } => self.cancel(by)?,
-                InboxKind::Decided { approval, decision } => {
-                    let waiting = self.machine.pending().find_map(|(command, begun)| match command {
-                        Command::OpenApproval { effect, approval: a } if begun && a.id == approval => {
-                            Some((effect.clone(), a.digest == decision.digest && a.may_decide(&decision.by)))
-                        }
-                        _ => None,
-                    });
-                    match waiting {
-                        Some((effect, true)) => {
-                            let now = self.now();
-                            self.take(
-                                now,
-                                Fact::ApprovalDecided {
-                                    effect,
-                                    approval,
-                                    approve: decision.approve,
-                                    by: decision.by,
-                                    verified: decision.verified,
-                                    note: decision.note.map(|n| text::shown(&n, 2_000)).filter(|n| !n.is_empty()),
-                                    digest: decision.digest,
-                                    decided_ms: decision.at_ms,
-                                },
-                            )?;
-                        }
-                        Some((_, false)) => {
-                            tracing::warn!(approval, "a decision that does not fit its approval was ignored");
-                        }
-                        None => tracing::info!(approval, "a decision came for an approval that no longer waits"),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn status(&mut self) {
         let status = match self.machine.outcome() {
             Some(Outcome::Completed { .. }) => JobStatus::Completed,
@@ -384,21 +382,6 @@ impl Runner {
         };
         self.journal.status(status);
     }
-}
-
-/// An approval with its values in it.
-async fn loaded(values: &Values, approval: &Approval) -> Result<Approval, StoreError> {
-    let mut shown = approval.clone();
-    shown.original = values.full(&approval.original).await?;
-    shown.value = values.full(&approval.value).await?;
-    if let Some(arguments) = &approval.arguments {
-        shown.arguments = Some(values.full(arguments).await?);
-    }
-    for change in &mut shown.changes {
-        change.from = values.full(&change.from).await?;
-        change.to = values.full(&change.to).await?;
-    }
-    Ok(shown)
 }
 
 fn effect_of(fact: &Fact) -> Option<&str> {

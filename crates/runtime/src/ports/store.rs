@@ -64,6 +64,9 @@ pub struct Batch {
     pub status: Option<JobStatus>,
     /// Approvals that now wait.
     pub opened: Vec<ApprovalRow>,
+    /// Approvals that wait, whose rows are missing or not what the history says: they are put in the place of what is there. A
+    /// decision that is still in the inbox stays; otherwise they are open again.
+    pub restored: Vec<ApprovalRow>,
     /// Approvals that no longer wait without anybody's decision: (id, `expired` or `closed`).
     pub closed: Vec<(String, ApprovalState)>,
     /// Inbox items that these records take up.

@@ -3,9 +3,11 @@
 use super::{Effect, Tx};
 use crate::error::OpError;
 use crate::ops::lease;
-use crate::rows::{ID_BYTES, job_number, shown_id, to_json, to_sql, word};
+use crate::rows::{ID_BYTES, inbox_item, job_number, shown_id, to_json, to_sql, word};
 use hookwright_core::text::is_hidden;
-use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, Batch, JobStatus, Lease, NewJob, StoreError};
+use hookwright_runtime::ports::store::{
+    ApprovalRow, ApprovalState, Batch, InboxKind, JobStatus, Lease, NewJob, StoreError,
+};
 use rusqlite::{OptionalExtension as _, params};
 
 /// Creates a job with its first records; its lease is taken.
@@ -85,14 +87,17 @@ fn store(tx: &Tx<'_>, n: i64, job: &str, next: i64, batch: &Batch) -> Result<Eff
             )?
             .execute(params![n, blob.sha256])?;
     }
+    for item in &batch.taken {
+        tx.conn.prepare_cached("DELETE FROM inbox WHERE id = ?1 AND job = ?2")?.execute([*item, n])?;
+    }
     for approval in &batch.opened {
         open(tx, n, job, approval)?;
     }
+    for approval in &batch.restored {
+        restore(tx, n, job, approval)?;
+    }
     for (approval, state) in &batch.closed {
         close(tx, n, job, approval, *state)?;
-    }
-    for item in &batch.taken {
-        tx.conn.prepare_cached("DELETE FROM inbox WHERE id = ?1 AND job = ?2")?.execute([*item, n])?;
     }
     let status = batch.status.map(|s| word(&s, tx.site)).transpose()?;
     tx.conn
@@ -108,15 +113,54 @@ fn store(tx: &Tx<'_>, n: i64, job: &str, next: i64, batch: &Batch) -> Result<Eff
     Ok(Effect { batch: true, ..Effect::WROTE })
 }
 
-fn open(tx: &Tx<'_>, n: i64, job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
-    if approval.job != job || approval.state != ApprovalState::Open || approval.decision.is_some() {
-        return Err(StoreError::Failed(format!(
-            "approval {:?} is not an open one of job {}: this is a bug, nothing of the batch was stored",
-            shown_id(&approval.id),
-            shown_id(job)
-        ))
-        .into());
+fn check_open(job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
+    if approval.job == job && approval.state == ApprovalState::Open && approval.decision.is_none() {
+        return Ok(());
     }
+    Err(StoreError::Failed(format!(
+        "approval {:?} is not an open one of job {}: this is a bug, nothing of the batch was stored",
+        shown_id(&approval.id),
+        shown_id(job)
+    ))
+    .into())
+}
+
+/// Puts a row right, whatever stands in its place. A decision that the job's runner has still to read keeps it from being open again.
+fn restore(tx: &Tx<'_>, n: i64, job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
+    check_open(job, approval)?;
+    tx.conn
+        .prepare_cached(
+            "INSERT INTO approvals (id, job, tenant, state, opened_ms, expires_ms, approval) VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6) \
+             ON CONFLICT (id) DO UPDATE SET job = excluded.job, tenant = excluded.tenant, opened_ms = excluded.opened_ms, \
+             expires_ms = excluded.expires_ms, approval = excluded.approval, \
+             state = iif(?7, state, 'open'), decision = iif(?7, decision, NULL)",
+        )?
+        .execute(params![
+            approval.id,
+            n,
+            approval.tenant,
+            to_sql(approval.opened_ms),
+            to_sql(approval.expires_ms),
+            to_json(&approval.approval, tx.site)?,
+            is_decided(tx, n, &approval.id)?,
+        ])?;
+    Ok(())
+}
+
+/// Whether a decision on an approval waits in the inbox of its job.
+fn is_decided(tx: &Tx<'_>, n: i64, id: &str) -> Result<bool, OpError> {
+    let mut select = tx.conn.prepare_cached("SELECT id, what FROM inbox WHERE job = ?1 ORDER BY id")?;
+    let items = select.query_map([n], |row| Ok(inbox_item(row, tx.site)))?;
+    for item in items {
+        if matches!(item??.what, InboxKind::Decided { approval, .. } if approval == id) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn open(tx: &Tx<'_>, n: i64, job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
+    check_open(job, approval)?;
     let inserted = tx
         .conn
         .prepare_cached(

@@ -6,7 +6,8 @@ use crate::rows::{held, not_found, shown_id, to_sql};
 use hookwright_runtime::ports::store::{Lease, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-/// Takes the lease of a job that no living process holds.
+/// Takes the lease of a job that no living process holds. Time in which somebody kept the file locked, and this waited, is no silence
+/// of the holder: it could not write either.
 pub(crate) fn take(tx: &Tx<'_>, job: &str) -> Result<(Lease, Effect), OpError> {
     let row = tx
         .conn
@@ -18,7 +19,7 @@ pub(crate) fn take(tx: &Tx<'_>, job: &str) -> Result<(Lease, Effect), OpError> {
         .optional()?;
     let Some((n, holder)) = row else { return Err(not_found("job", job).into()) };
     if let Some(holder) = holder
-        && tx.me.is_held(&holder, tx.now_ms)
+        && tx.me.is_held_after(&holder, tx.now_ms, tx.waited_ms)
     {
         let holder = tx.me.describe(&holder, tx.now_ms);
         return Err(StoreError::Leased { job: shown_id(job), holder }.into());

@@ -190,3 +190,29 @@ async fn subscribers_hear_of_inbox_items_and_of_nothing_else() {
         tokio::time::timeout(second, changes.changed()).await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_row_that_was_changed_or_deleted_by_hand_is_put_right() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let lease = opened(&*store, "a", "ap").await;
+    store.create_job(job("b"), batch(0, 1)).await.unwrap();
+    let hand = rusqlite::Connection::open(folder.db()).unwrap();
+    let restored = |seq| Batch { restored: vec![approval("a", "ap")], ..batch(seq, 1) };
+    for (seq, by_hand) in [
+        (1, "UPDATE approvals SET expires_ms = expires_ms + 1000000, approval = '{}'"),
+        (2, "UPDATE approvals SET state = 'approved', decision = NULL, job = 2, tenant = 'other'"),
+        (3, "DELETE FROM approvals"),
+    ] {
+        assert_eq!(hand.execute(by_hand, []).unwrap(), 1, "{by_hand}");
+        store.append(&lease, restored(seq)).await.unwrap();
+        assert_eq!(store.approval("ap").await.unwrap(), approval("a", "ap"), "{by_hand}");
+    }
+    // A decision that nobody has read yet is not taken back.
+    store.decide("ap", decision("ann", true)).await.unwrap();
+    store.append(&lease, restored(4)).await.unwrap();
+    assert_eq!(store.approval("ap").await.unwrap().state, ApprovalState::Approved);
+    let taken = store.inbox("a").await.unwrap()[0].id;
+    store.append(&lease, Batch { taken: vec![taken], ..restored(5) }).await.unwrap();
+    assert_eq!(store.approval("ap").await.unwrap(), approval("a", "ap"));
+}

@@ -3,7 +3,7 @@
 use super::super::line::Line;
 use super::super::look::{Look, Role};
 use super::super::values;
-use super::question::{Sheet, value_text, what_goes_on};
+use super::question::{Sheet, value_text, what_goes_on, what_is_structured};
 use hookwright_core::approval::Approval;
 use hookwright_core::event::Moment;
 
@@ -58,6 +58,10 @@ impl Pages {
         }
         heading(&mut sheet, "final", what_goes_on(approval.event));
         sheet.block(&value_text(approval.event, &approval.value), usize::MAX);
+        if let Some(structured) = &approval.structured {
+            heading(&mut sheet, "", what_is_structured(approval));
+            sheet.block(&value_text(Moment::PreToolCall, structured), usize::MAX);
+        }
         if approval.original.same(&approval.value) && approval.changes.is_empty() {
             heading(&mut sheet, "changed", &format!("no hook changed the {key}"));
         } else {

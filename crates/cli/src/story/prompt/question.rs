@@ -86,6 +86,14 @@ pub(super) fn what_goes_on(event: Moment) -> &'static str {
     }
 }
 
+/// The heading of a result's structured part: where there are no blocks, it is what the model reads.
+pub(super) fn what_is_structured(approval: &Approval) -> &'static str {
+    match approval.value.value.as_deref() {
+        Some(serde_json::Value::Array(blocks)) if blocks.is_empty() => "it has structured content only, which is read:",
+        _ => "and with this structured content:",
+    }
+}
+
 /// The text of a value, as a person judges it: indented JSON for arguments, text where it is text.
 pub(super) fn value_text(event: Moment, value: &Stored) -> String {
     match value.value.as_deref() {
@@ -126,6 +134,10 @@ pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: 
     }
     sheet.put(Line::at("final", ' ').add(Role::Strong, what_goes_on(approval.event)));
     head_and_tail(&mut sheet, &value_text(approval.event, &approval.value));
+    if let Some(structured) = &approval.structured {
+        sheet.put(Line::more().add(Role::Strong, what_is_structured(approval)));
+        head_and_tail(&mut sheet, &value_text(Moment::PreToolCall, structured));
+    }
     changes(&mut sheet, approval);
     if !approval.approvers.is_empty() {
         let lists: Vec<String> = approval.approvers.iter().map(|people| people.join(" or ")).collect();

@@ -41,6 +41,22 @@ fn said(approve: bool, note: Option<&str>) -> Option<Said> {
 }
 
 #[test]
+fn structured_content_is_shown_with_the_result_and_counted_where_it_is_long() {
+    let mut approval = asked();
+    approval.event = Moment::PostToolCall;
+    approval.changes.clear();
+    approval.value = Stored::inline(json!([]));
+    approval.original = approval.value.clone();
+    approval.structured = Some(Stored::inline(json!({"key": "k-1", "more": "x".repeat(20_000), "end": "the end"})));
+    let (_, shown) = run(&approval, b"");
+    assert!(shown.contains("structured content only, which is read:"), "{shown}");
+    assert!(shown.contains("\"key\": \"k-1\"") && shown.contains("the end"), "{shown}");
+    assert!(shown.contains("not shown: d shows all"), "{shown}");
+    let all = in_full(&approval, EXPIRES, START_MS, Look::PLAIN);
+    assert_eq!(all.matches('x').count() / 10_000, 2, "all of it");
+}
+
+#[test]
 fn the_question_shows_reasons_final_arguments_and_each_change() {
     let (decision, shown) = run(&asked(), b"y\n");
     assert_eq!(decision, said(true, None));

@@ -50,6 +50,9 @@ fn rest(tale: &mut Tale, text: &str) {
     tale.turn("", &[("git.push", json!({}))]);
     tale.hook("t3.c0.pre.h0", HookOutcome::Failed { why: text.into() });
     tale.fact(Fact::ToolState { tool: text.into(), state: text.into(), why: Some(text.into()) });
+    tale.fact(Fact::ToolLate { effect: "t1.c0.call".into(), after_ms: 1 });
+    let (approval, by, why) = (text.into(), text.into(), text.into());
+    tale.fact(Fact::DecisionIgnored { approval, approve: true, by, verified: true, why });
     tale.fact(Fact::Resumed { process: text.into() });
     tale.turn(text, &[]);
     tale.deny("end.h1", text);

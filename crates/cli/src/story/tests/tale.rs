@@ -1,12 +1,10 @@
 //! Makes histories for tests by driving the real machine: a history that could not happen can't be written.
 
-use hookwright_core::Limits;
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::history::{Head, Record, replay};
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, LOGIC_VERSION, Machine, RequestedCall, ToolOutcome};
-use hookwright_core::manifest::{Match, OnTimeout};
+use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
 use hookwright_core::message::{StopReason, Usage};
 use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
@@ -20,44 +18,13 @@ use crate::story::teller::{Approvals, Teller};
 pub(crate) const START_MS: u64 = 1_790_856_000_000;
 
 pub(crate) fn hook(call: &str, on: Moment) -> Hook {
-    Hook {
-        plugin: "release".into(),
-        on,
-        call: FunctionName::parse(call).unwrap(),
-        matches: Match::default(),
-        timeout_ms: 2_000,
-        on_timeout: OnTimeout::Deny,
-        expires_ms: 86_400_000,
-        approvers: vec![],
-        unavailable: None,
-    }
+    Hook::new("release", on, FunctionName::parse(call).unwrap())
 }
 
 pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
-    JobSpec {
-        logic: LOGIC_VERSION,
-        job: "job_7f3a9c21".into(),
-        tenant: "default".into(),
-        node: "n1".into(),
-        session: "s1".into(),
-        parent_jobs: vec![],
-        agent: AgentSpec {
-            id: "releaser".into(),
-            plugin: "release".into(),
-            model: "script/demo.yaml".into(),
-            instructions: None,
-            tools: None,
-            own_tools: vec![],
-            input_schema: None,
-            output_schema: None,
-            max_turns: 10,
-            max_tokens: None,
-        },
-        input: Stored::inline(json!("Release version 1.2.")),
-        hooks: HookSet { manifests: vec![], hooks },
-        hook_functions: vec![],
-        limits: Limits::default(),
-    }
+    let agent = AgentSpec::new("releaser", "release", "script/demo.yaml", 10);
+    let spec = JobSpec::new("job_7f3a9c21", agent, Stored::inline(json!("Release version 1.2.")));
+    JobSpec { node: "n1".into(), session: "s1".into(), hooks: HookSet { manifests: vec![], hooks }, ..spec }
 }
 
 /// A job under way, and its history.

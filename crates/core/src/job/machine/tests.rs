@@ -5,37 +5,15 @@ use crate::chain::HookOutcome;
 use crate::history::{Head, Record, replay};
 use crate::hooks::{Hook, HookSet, tests::hook};
 use crate::job::{AgentSpec, ToolOutcome};
-use crate::limits::Limits;
 use crate::message::Usage;
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
-    JobSpec {
-        logic: LOGIC_VERSION,
-        job: "job-1".into(),
-        tenant: "default".into(),
-        node: "n1".into(),
-        session: "s1".into(),
-        parent_jobs: vec![],
-        agent: AgentSpec {
-            id: "dev".into(),
-            plugin: "p".into(),
-            model: "script/x.yaml".into(),
-            instructions: None,
-            tools: None,
-            own_tools: vec![],
-            input_schema: None,
-            output_schema: None,
-            max_turns: 10,
-            max_tokens: None,
-        },
-        input: Stored::inline(json!("go")),
-        hooks: HookSet { manifests: vec![], hooks },
-        hook_functions: vec![],
-        limits: Limits::default(),
-    }
+    let agent = AgentSpec::new("dev", "p", "script/x.yaml", 10);
+    let hooks = HookSet { manifests: vec![], hooks };
+    JobSpec { hooks, ..JobSpec::new("job-1", agent, Stored::inline(json!("go"))) }
 }
 
 /// What a world answers to each effect.
@@ -554,6 +532,86 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
 
 fn texts(history: &[Record]) -> Vec<String> {
     history.iter().map(|r| serde_json::to_string(r).unwrap()).collect()
+}
+
+/// A machine whose one call's result waits for a person.
+fn withheld(result: Value, structured: Option<Value>, outcomes: &[HookOutcome]) -> Machine {
+    let hooks = vec![hook("policy.check", Moment::PostToolCall, None, None); outcomes.len()];
+    let (mut machine, mut commands) = Machine::new(spec(hooks)).unwrap();
+    loop {
+        let Some(command) = commands.pop() else { panic!("no person was asked") };
+        machine.handle(1_000, &Fact::Begun { command: command.digest_only() }).unwrap();
+        let fact = match &command {
+            Command::OpenApproval { .. } => return machine,
+            Command::CallModel { effect, .. } => turn(effect, "calling", &[("git.log", json!({}))]),
+            Command::Ask { effect, hook, .. } => answered(effect, outcomes[*hook].clone()),
+            Command::CallTool { effect, .. } => {
+                let result = Stored::inline(result.clone());
+                let structured = structured.clone().map(Stored::inline);
+                let outcome = ToolOutcome::Returned { result, structured, is_error: false };
+                Fact::ToolReturned { effect: effect.clone(), outcome, ms: 1.0 }
+            }
+            other => panic!("{other:?}"),
+        };
+        commands = machine.handle(2_000, &fact).unwrap();
+    }
+}
+
+#[test]
+fn an_approval_shows_and_binds_the_structured_content_that_the_yes_lets_through() {
+    let escalate = HookOutcome::Escalate { reason: "r".into() };
+    let modify = HookOutcome::Modify { value: Stored::inline(json!("less")), reason: None };
+    let asked = |structured, outcomes: &[HookOutcome]| {
+        let machine = withheld(json!([]), structured, outcomes);
+        machine.waiting().next().unwrap().clone()
+    };
+    let secret = json!({"key": "k"});
+    let shown = asked(Some(secret.clone()), std::slice::from_ref(&escalate));
+    assert_eq!(shown.structured.as_ref().and_then(|s| s.value.as_deref()), Some(&secret));
+    assert!(shown.is_sound());
+    let none = asked(None, std::slice::from_ref(&escalate));
+    assert_ne!(shown.digest, none.digest, "the yes is bound to it");
+    assert!(!serde_json::to_string(&none).unwrap().contains("structured"), "as in histories before");
+    // A modified result drops it (SPEC §3).
+    let changed = asked(Some(secret), &[escalate, modify]);
+    assert_eq!((changed.structured.is_none(), changed.is_sound()), (true, true));
+}
+
+#[test]
+fn a_yes_after_the_expiry_that_the_history_says_is_a_mismatch_and_changes_nothing() {
+    let machine = withheld(json!("x"), None, &[HookOutcome::Escalate { reason: "r".into() }]);
+    let (command, _) = machine.pending().next().unwrap();
+    let yes = |at_ms| match decided(command, true) {
+        Fact::ApprovalDecided { effect, approval, approve, by, verified, note, digest, .. } => {
+            Fact::ApprovalDecided { effect, approval, approve, by, verified, note, digest, decided_ms: at_ms }
+        }
+        other => other,
+    };
+    let expires_ms = 1_000 + 86_400_000;
+    let mut late = machine.clone();
+    assert!(matches!(late.handle(expires_ms, &yes(expires_ms)), Err(Mismatch::Decision { .. })));
+    assert_eq!(late, machine);
+    assert!(late.handle(expires_ms, &yes(expires_ms - 1)).is_ok(), "made in time, read later");
+}
+
+#[test]
+fn notes_of_what_decides_nothing_change_nothing() {
+    let machine = withheld(json!("x"), None, &[HookOutcome::Escalate { reason: "r".into() }]);
+    let mut noted = machine.clone();
+    for fact in [
+        Fact::ToolLate { effect: "t1.c0.call".into(), after_ms: 9 },
+        Fact::HookLate { effect: "t1.c0.post.h0".into(), after_ms: 9 },
+        Fact::DecisionIgnored {
+            approval: machine.waiting().next().unwrap().id.clone(),
+            approve: true,
+            by: "eve".into(),
+            verified: true,
+            why: "w".into(),
+        },
+    ] {
+        assert_eq!(noted.handle(3_000, &fact), Ok(vec![]));
+    }
+    assert_eq!(noted, machine);
 }
 
 proptest! {

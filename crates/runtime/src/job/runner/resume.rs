@@ -3,10 +3,11 @@
 //! Invariant: a take-up that fails leaves the job to nobody.
 
 use super::Runner;
+use crate::approvals;
 use crate::job::journal::Journal;
 use crate::job::{Deps, RunError};
-use crate::observe::Observer;
-use crate::ports::store::{ApprovalState, Lease};
+use crate::observe::{Event, Observer};
+use crate::ports::store::{ApprovalState, Lease, StoreError};
 use hookwright_core::history::{ReplayError, replay};
 use hookwright_core::job::{Command, Fact, Mismatch, Settlement, ToolOutcome, settle};
 use std::sync::Arc;
@@ -56,6 +57,25 @@ impl Runner {
         Ok(runner)
     }
 
+    /// Looks whether the store's row of an approval that waits is what the history says, and puts it right where not.
+    async fn check_row(&mut self, id: &str) -> Result<(), RunError> {
+        let Some((_, asked, opened_ms)) = self.machine.opened(id) else { return Ok(()) };
+        let why = match self.journal.store.approval(id).await {
+            Ok(row) => match approvals::difference(&row, asked, opened_ms) {
+                None => return Ok(()),
+                Some(why) => why,
+            },
+            Err(StoreError::NotFound { .. }) => "it was gone",
+            Err(error) => return Err(error.into()),
+        };
+        let what =
+            format!("the row of the approval {id} in the store is not what the history says: {why}; it is put right");
+        tracing::warn!("{what}");
+        self.workshop.observer.event(Event::Notice(&what));
+        self.journal.restored(asked, opened_ms);
+        Ok(())
+    }
+
     /// What was under way when the last process ended (SPEC §8).
     async fn settle_all(&mut self, now: u64) -> Result<(), RunError> {
         if let Some(outcome) = self.machine.due_outcome().cloned() {
@@ -68,11 +88,10 @@ impl Runner {
         }
         let pending: Vec<(Command, bool)> = self.machine.pending().map(|(c, begun)| (c.clone(), begun)).collect();
         for (command, begun) in pending {
-            if let Command::OpenApproval { effect, approval } = &command
+            if let Command::OpenApproval { approval, .. } = &command
                 && begun
             {
-                let row = self.journal.store.approval(&approval.id).await?;
-                self.opened.insert(effect.clone(), row.opened_ms);
+                self.check_row(&approval.id).await?;
             }
             if !begun {
                 self.emit(now, vec![command])?;
