@@ -24,9 +24,8 @@ impl Journal {
 
     /// Adds a record to the batch and says when it is (the time that the machine is told).
     pub(super) fn record(&mut self, now_ms: u64, fact: Fact) -> u64 {
-        let record = self.head.next(now_ms, fact);
+        let (record, text) = self.head.write(now_ms, fact);
         self.head.advance(&record);
-        let text = serde_json::to_string(&record).unwrap_or_default();
         self.batch.records.push(RecordText { seq: record.seq, text });
         let at_ms = record.at_ms;
         self.fresh.push(record);

@@ -4,13 +4,13 @@ mod resume;
 
 use super::effects::{Done, Workshop};
 use super::journal::Journal;
+use super::under_way::UnderWay;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
-use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use hookwright_core::approval::{self, Approval};
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
@@ -23,10 +23,6 @@ use tokio::sync::{broadcast, mpsc, watch};
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
 
-/// Effects under way, all within the job's own task: a task for each would cost a switch, and often the waking of another thread,
-/// at each of its ends.
-type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
-
 pub(super) struct Runner {
     machine: Machine,
     journal: Journal,
@@ -37,7 +33,7 @@ pub(super) struct Runner {
     again: HashSet<String>,
     /// When each waiting approval was opened, by effect.
     opened: HashMap<String, u64>,
-    under_way: UnderWay,
+    under_way: UnderWay<Ended>,
     /// Ended while something else was awaited; in order.
     ended: VecDeque<Ended>,
     handles: HashMap<String, AbortHandle>,
@@ -97,7 +93,7 @@ impl Runner {
             next: vec![],
             again: HashSet::new(),
             opened: HashMap::new(),
-            under_way: FuturesUnordered::new(),
+            under_way: UnderWay::new(),
             ended: VecDeque::new(),
             handles: HashMap::new(),
             sender,
@@ -137,10 +133,10 @@ impl Runner {
                     cancelled = true;
                     self.cancel(options.cancelled_by.clone())?;
                 }
-                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => {
+                ended = self.under_way.next() => {
                     self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
-                    while let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                    while let Some(ended) = self.under_way.next().now_or_never() {
                         self.ended.push_back(ended);
                     }
                     self.take_ended().await?;
@@ -181,7 +177,7 @@ impl Runner {
             tokio::select! {
                 biased;
                 fresh = &mut commit => return fresh,
-                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => self.ended.push_back(ended),
+                ended = self.under_way.next() => self.ended.push_back(ended),
             }
         }
     }
@@ -203,7 +199,7 @@ impl Runner {
         let again = self.again.remove(&effect);
         let work = async move { workshop.execute(command, conversation, expires_ms, again, sender).await };
         let (handle, registration) = AbortHandle::new_pair();
-        self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
+        self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration));
         self.handles.insert(effect, handle);
         Ok(())
     }
