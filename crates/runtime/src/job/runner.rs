@@ -260,15 +260,19 @@ impl Runner {
                     handle.abort();
                 }
             }
-            let at_ms = self.journal.record(now, fact.clone());
-            let commands = self.handle(at_ms, &fact)?;
+            let (_, commands) = self.record(now, fact)?;
             self.emit(now, commands)?;
         }
         Ok(())
     }
 
-    fn handle(&mut self, at_ms: u64, fact: &Fact) -> Result<Vec<Command>, RunError> {
-        self.machine.handle(at_ms, fact).map_err(|why| RunError::Machine { job: self.machine.spec().job.clone(), why })
+    /// Records a fact and tells the machine: gives the record's time and what follows.
+    fn record(&mut self, now: u64, fact: Fact) -> Result<(u64, Vec<Command>), RunError> {
+        let record = self.journal.record(now, fact);
+        match self.machine.handle(record.at_ms, &record.fact) {
+            Ok(commands) => Ok((record.at_ms, commands)),
+            Err(why) => Err(RunError::Machine { job: self.machine.spec().job.clone(), why }),
+        }
     }
 
     /// Records the beginnings of effects; they are carried out after the next commit.
@@ -281,9 +285,7 @@ impl Runner {
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
                 | Command::OpenApproval { .. } => {
-                    let fact = Fact::Begun { command: command.digest_only() };
-                    let at_ms = self.journal.record(now, fact.clone());
-                    self.handle(at_ms, &fact)?;
+                    let (at_ms, _) = self.record(now, Fact::Begun { command: command.digest_only() })?;
                     if let Command::OpenApproval { effect, approval } = &command {
                         self.opened.insert(effect.clone(), at_ms);
                         self.journal.opened(approval, at_ms);
@@ -298,9 +300,7 @@ impl Runner {
     fn finish(&mut self, now: u64, outcome: Outcome) -> Result<(), RunError> {
         self.next.clear();
         self.drop_effects();
-        let fact = Fact::Finished { outcome };
-        let at_ms = self.journal.record(now, fact.clone());
-        self.handle(at_ms, &fact).map(drop)
+        self.record(now, Fact::Finished { outcome }).map(drop)
     }
 
     fn cancel(&mut self, by: String) -> Result<(), RunError> {
