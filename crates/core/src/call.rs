@@ -310,9 +310,12 @@ impl Call {
 
 /// What the model reads of a result that stands: the structured part where there is nothing else and no hook changed it.
 fn given(chain: &Chain, made: &Made) -> CallEnd {
-    let empty = Stored::inline(Value::Array(vec![]));
+    let is_empty = || {
+        let empty = Stored::inline(Value::Array(vec![]));
+        chain.value().same(&empty) && chain.original().same(&empty)
+    };
     let content = match &made.structured {
-        Some(structured) if chain.value().same(&empty) && chain.original().same(&empty) => structured.clone(),
+        Some(structured) if is_empty() => structured.clone(),
         _ => chain.value().clone(),
     };
     CallEnd { content, is_error: made.is_error }

@@ -5,6 +5,8 @@
 //!
 //! Invariant: `seq` counts from 0 without a gap; `prev` is the hash of the record before, 64 zeros for the first.
 
+mod ordered;
+
 use crate::job::{Fact, Machine, Mismatch};
 use crate::json;
 use crate::stored::Stored;
@@ -29,6 +31,9 @@ pub struct Record {
     /// The hash of this record.
     pub hash: String,
 }
+
+/// How the text of a record ends that has no hash yet.
+const NO_HASH: &str = r#","hash":""}"#;
 
 /// Where a history stands: what the next record is chained to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +94,11 @@ pub enum Broken {
 impl Head {
     /// Makes the next record. Its time is never before the last one's, whatever the clock says.
     pub fn next(&self, at_ms: u64, fact: Fact) -> Record {
+        self.write(at_ms, fact).0
+    }
+
+    /// Makes the next record as [`Head::next`] does, and gives its text too: JSON on one line, as stores keep it.
+    pub fn write(&self, at_ms: u64, fact: Fact) -> (Record, String) {
         let mut record = Record {
             seq: self.records,
             at_ms: at_ms.max(self.at_ms),
@@ -96,8 +106,22 @@ impl Head {
             prev: self.hash.clone(),
             hash: String::new(),
         };
-        record.hash = hash_of(serde_json::to_value(&record).unwrap_or_default());
-        record
+        let mut text = Vec::with_capacity(1024);
+        // Writing a record into memory cannot fail: its keys are texts. It is written by one writer, whose text is UTF-8.
+        let _ = serde_json::to_writer(&mut text, &record);
+        let mut text = String::from_utf8(text).unwrap_or_default();
+        // The hash comes last and is not hashed.
+        text.truncate(text.len().saturating_sub(NO_HASH.len()));
+        text.push('}');
+        record.hash = match ordered::ordered(&text) {
+            Some(hashed) => json::sha256_hex(&hashed),
+            None => hash_of(serde_json::from_str(&text).unwrap_or_default()),
+        };
+        text.pop();
+        text.push_str(r#","hash":""#);
+        text.push_str(&record.hash);
+        text.push_str("\"}");
+        (record, text)
     }
 
     /// Moves past a record that was made by [`Head::next`].
@@ -112,7 +136,7 @@ impl Head {
         let seq = self.records;
         let unreadable = |e: serde_json::Error| Broken::Unreadable { seq, why: e.to_string() };
         let value: Value = serde_json::from_str(text).map_err(unreadable)?;
-        let record: Record = serde_json::from_value(value.clone()).map_err(unreadable)?;
+        let record = Record::deserialize(&value).map_err(unreadable)?;
         if record.seq != self.records {
             return Err(Broken::Gap { expected: self.records, found: record.seq });
         }
@@ -156,9 +180,7 @@ fn strip(value: &mut Value) {
 
 fn values_intact(value: &Value) -> bool {
     match value {
-        Value::Object(map) if is_inline(map) => {
-            serde_json::from_value::<Stored>(value.clone()).is_ok_and(|stored| stored.is_intact())
-        }
+        Value::Object(map) if is_inline(map) => Stored::deserialize(value).is_ok_and(|stored| stored.is_intact()),
         Value::Object(map) => map.values().all(values_intact),
         Value::Array(items) => items.iter().all(values_intact),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,

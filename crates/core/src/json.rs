@@ -2,10 +2,11 @@
 //!
 //! Invariant: `canonical` sorts keys by their code points and never changes a number's or a string's value.
 
+use serde::Serialize;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
-use std::io::Write as _;
 
 /// The canonical text of a value: keys sorted, no spaces, numbers as `serde_json` writes them.
 ///
@@ -26,10 +27,8 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(n) => {
-            let _ = write!(out, "{n}");
-        }
-        Value::String(s) => write_string(s, out),
+        Value::Number(n) => write_scalar(n, out),
+        Value::String(s) => write_scalar(s, out),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
@@ -48,7 +47,7 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
                 if i > 0 {
                     out.push(b',');
                 }
-                write_string(key, out);
+                write_scalar(key, out);
                 out.push(b':');
                 write_canonical(item, out);
             }
@@ -57,14 +56,20 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn write_string(s: &str, out: &mut Vec<u8>) {
-    // Writing a `str` as JSON into memory cannot fail.
-    let _ = serde_json::to_writer(out, s);
+fn write_scalar<T: Serialize>(scalar: &T, out: &mut Vec<u8>) {
+    // Writing a text or a number as JSON into memory cannot fail.
+    let _ = serde_json::to_writer(out, scalar);
 }
 
 /// SHA-256 of some bytes, as 64 lower-case hex digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    hex
 }
 
 /// SHA-256 over the canonical text of a value, as 64 lower-case hex digits.
@@ -203,10 +208,12 @@ impl<'de> Visitor<'de> for Strict {
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             let value = access.next_value_seed(Strict)?;
-            if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("{DUPLICATE} {key:?}")));
+            match map.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(there) => return Err(de::Error::custom(format!("{DUPLICATE} {:?}", there.key()))),
             }
-            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
@@ -221,6 +228,20 @@ mod tests {
     fn canonical_sorts_keys_at_every_depth() {
         let v = json!({"b": [{"z": 1, "a": 2.5}], "a": "é\n"});
         assert_eq!(canonical(&v), r#"{"a":"é\n","b":[{"a":2.5,"z":1}]}"#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_number_is_written_as_it_is_shown(whole: i64, positive: u64, bits: u64) {
+            for number in [json!(whole), json!(positive), json!(f64::from_bits(bits))] {
+                proptest::prop_assert_eq!(canonical(&number), number.to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn a_digest_is_the_known_one() {
+        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
     #[test]

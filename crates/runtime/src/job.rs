@@ -7,6 +7,7 @@ mod catalogue;
 mod effects;
 mod journal;
 mod runner;
+mod under_way;
 
 pub use catalogue::ToolTraits;
 

@@ -125,6 +125,9 @@ impl Tool {
 
     /// Waits until the server is connected, or the start that goes on or comes next has failed.
     pub(crate) async fn ready(&self) -> Result<Arc<Connection>, ToolDown> {
+        if let Some(connection) = self.connection() {
+            return Ok(connection);
+        }
         let mut phase = self.phase.subscribe();
         let failed_before = phase.borrow_and_update().failed_starts;
         let known =

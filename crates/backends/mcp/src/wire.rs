@@ -17,7 +17,10 @@ pub(crate) fn request<P: Serialize>(id: u64, method: &str, params: &P) -> Result
         method: &'a str,
         params: &'a P,
     }
-    serde_json::to_vec(&Request { jsonrpc: "2.0", id, method, params })
+    // Room for the usual call and the end of its line.
+    let mut line = Vec::with_capacity(1024);
+    serde_json::to_writer(&mut line, &Request { jsonrpc: "2.0", id, method, params })?;
+    Ok(line)
 }
 
 /// A notification's bytes.

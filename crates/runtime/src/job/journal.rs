@@ -23,15 +23,14 @@ impl Journal {
         Self { store, lease, head, batch: Batch::default(), fresh: vec![], status }
     }
 
-    /// Adds a record to the batch and says when it is (the time that the machine is told).
-    pub(super) fn record(&mut self, now_ms: u64, fact: Fact) -> u64 {
-        let record = self.head.next(now_ms, fact);
+    /// Adds a record to the batch. Its time is what the machine is told.
+    pub(super) fn record(&mut self, now_ms: u64, fact: Fact) -> &Record {
+        let (record, text) = self.head.write(now_ms, fact);
         self.head.advance(&record);
-        let text = serde_json::to_string(&record).unwrap_or_default();
         self.batch.records.push(RecordText { seq: record.seq, text });
-        let at_ms = record.at_ms;
+        let at = self.fresh.len();
         self.fresh.push(record);
-        at_ms
+        &self.fresh[at]
     }
 
     pub(super) fn blobs(&mut self, blobs: Vec<Blob>) {

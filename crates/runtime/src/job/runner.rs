@@ -5,13 +5,14 @@ mod resume;
 
 use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
+use super::under_way::UnderWay;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
 use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
-use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
+use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval;
 use hookwright_core::history::{Head, Record};
@@ -25,10 +26,6 @@ use tokio::sync::{broadcast, watch};
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
 
-/// Effects under way, all within the job's own task: a task for each would cost a switch, and often the waking of another thread,
-/// at each of its ends.
-type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
-
 pub(super) struct Runner {
     machine: Machine,
     journal: Journal,
@@ -37,7 +34,7 @@ pub(super) struct Runner {
     next: Vec<Command>,
     /// Effects that an earlier process had begun.
     again: HashSet<String>,
-    under_way: UnderWay,
+    under_way: UnderWay<Ended>,
     /// Ended while something else was awaited; in order.
     ended: VecDeque<Ended>,
     handles: HashMap<String, AbortHandle>,
@@ -95,7 +92,7 @@ impl Runner {
             workshop: Arc::new(workshop),
             next: vec![],
             again: HashSet::new(),
-            under_way: FuturesUnordered::new(),
+            under_way: UnderWay::new(),
             ended: VecDeque::new(),
             handles: HashMap::new(),
             late: FuturesUnordered::new(),
@@ -127,7 +124,7 @@ impl Runner {
             }
             if options.detach && self.machine.only_waits() && self.next.is_empty() {
                 // One whose time is over waits no more.
-                if let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                if let Some(ended) = self.under_way.next().now_or_never() {
                     self.ended.push_back(ended);
                     continue;
                 }
@@ -139,10 +136,10 @@ impl Runner {
                     cancelled = true;
                     self.cancel(options.cancelled_by.clone())?;
                 }
-                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => {
+                ended = self.under_way.next() => {
                     self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
-                    while let Some(Some(ended)) = self.under_way.next().now_or_never() {
+                    while let Some(ended) = self.under_way.next().now_or_never() {
                         self.ended.push_back(ended);
                     }
                     self.take_ended().await?;
@@ -187,7 +184,7 @@ impl Runner {
             tokio::select! {
                 biased;
                 fresh = &mut commit => return fresh,
-                Some(ended) = self.under_way.next(), if !self.under_way.is_empty() => self.ended.push_back(ended),
+                ended = self.under_way.next() => self.ended.push_back(ended),
             }
         }
     }
@@ -210,7 +207,7 @@ impl Runner {
         let again = self.again.remove(&effect);
         let work = async move { workshop.execute(command, conversation, expires_ms, again).await };
         let (handle, registration) = AbortHandle::new_pair();
-        self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
+        self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration));
         self.handles.insert(effect, handle);
         Ok(())
     }
@@ -272,15 +269,19 @@ impl Runner {
                     handle.abort();
                 }
             }
-            let at_ms = self.journal.record(now, fact.clone());
-            let commands = self.handle(at_ms, &fact)?;
+            let (_, commands) = self.record(now, fact)?;
             self.emit(now, commands)?;
         }
         Ok(())
     }
 
-    fn handle(&mut self, at_ms: u64, fact: &Fact) -> Result<Vec<Command>, RunError> {
-        self.machine.handle(at_ms, fact).map_err(|why| RunError::Machine { job: self.machine.spec().job.clone(), why })
+    /// Records a fact and tells the machine: gives the record's time and what follows.
+    fn record(&mut self, now: u64, fact: Fact) -> Result<(u64, Vec<Command>), RunError> {
+        let record = self.journal.record(now, fact);
+        match self.machine.handle(record.at_ms, &record.fact) {
+            Ok(commands) => Ok((record.at_ms, commands)),
+            Err(why) => Err(RunError::Machine { job: self.machine.spec().job.clone(), why }),
+        }
     }
 
     /// Records the beginnings of effects; they are carried out after the next commit.
@@ -293,9 +294,7 @@ impl Runner {
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
                 | Command::OpenApproval { .. } => {
-                    let fact = Fact::Begun { command: command.digest_only() };
-                    let at_ms = self.journal.record(now, fact.clone());
-                    self.handle(at_ms, &fact)?;
+                    let (at_ms, _) = self.record(now, Fact::Begun { command: command.digest_only() })?;
                     if let Command::OpenApproval { approval, .. } = &command {
                         self.journal.opened(approval, at_ms);
                     }
@@ -312,13 +311,10 @@ impl Runner {
         // Nothing is recorded after the end: what has come by now is, and nobody waits for more.
         while let Some(Some(late)) = self.late.next().now_or_never() {
             if let Some(fact) = late {
-                let at_ms = self.journal.record(now, fact.clone());
-                self.handle(at_ms, &fact)?;
+                self.record(now, fact)?;
             }
         }
-        let fact = Fact::Finished { outcome };
-        let at_ms = self.journal.record(now, fact.clone());
-        self.handle(at_ms, &fact).map(drop)
+        self.record(now, Fact::Finished { outcome }).map(drop)
     }
 
     fn cancel(&mut self, by: String) -> Result<(), RunError> {
@@ -333,7 +329,7 @@ impl Runner {
     /// Records what has ended by now and was not taken in yet: a result that came is never lost. Nothing that would follow from it
     /// is begun any more.
     fn keep_ended(&mut self) -> Result<(), RunError> {
-        while let Some(Some(ended)) = self.under_way.next().now_or_never() {
+        while let Some(ended) = self.under_way.next().now_or_never() {
             self.ended.push_back(ended);
         }
         let now = self.now();
@@ -347,8 +343,8 @@ impl Runner {
             }
             self.journal.blobs(blobs);
             self.late.extend(late);
-            let at_ms = self.journal.record(now, fact.clone());
-            for command in self.handle(at_ms, &fact)? {
+            let (_, commands) = self.record(now, fact)?;
+            for command in commands {
                 if let Command::Finish { .. } | Command::CloseApproval { .. } = command {
                     self.emit(now, vec![command])?;
                 }
