@@ -255,7 +255,8 @@ async fn a_server_that_was_started_again_is_asked_for_its_list_again() {
 
 #[tokio::test]
 async fn a_post_compact_hook_that_hangs_costs_its_limit_and_says_nothing() {
-    let fake = Arc::new(Fake { hanging: vec!["todo"], ..fake(&[("todo", &["_PostCompact"]), ("memory", &["_PostCompact"])]) });
+    let fake =
+        Arc::new(Fake { hanging: vec!["todo"], ..fake(&[("todo", &["_PostCompact"]), ("memory", &["_PostCompact"])]) });
     let answers = Job::new(&fake).ask(Point::PostCompact, &["todo", "memory"]).await;
     assert_eq!(timed_out(&answers[..1]), [false]);
     let body = answers[1].body().unwrap().value.clone().unwrap();
