@@ -94,6 +94,7 @@ impl Work {
             model: Arc::new(Script { turns: self.turns, calls: self.calls, arguments: self.arguments }),
             clock: Arc::new(SystemClock),
             traits: HashMap::new(),
+            standing: Arc::default(),
             checkpoint: None,
         };
         let options = Options { detach: false, cancel, cancelled_by: "bench".into() };

@@ -85,6 +85,7 @@ pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, 
         input,
         hook_functions: tenant.hook_functions(),
         limits: tenant.config.limits.clone(),
+        lifecycle: tenant.lifecycle(),
     };
     let row = NewJob {
         id: job,
@@ -160,6 +161,10 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
             note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
         }
     }
+    for what in tenant.unknown_lifecycle_servers() {
+        note(&format!("warning: {what}"));
+    }
+    let earlier_is_over = earlier.iter().any(|r| matches!(r.fact, Fact::Finished { .. }));
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let host = tenant.start(&settings.env);
@@ -170,12 +175,19 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         model: model.clone(),
         clock: Arc::new(SystemClock),
         traits: tenant.traits(),
+        standing: Arc::default(),
         checkpoint: crash::checkpoint(&settings.env),
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
+    let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
+    if let Attended::Ended(Ok(End::Finished(_))) = &end
+        && !earlier_is_over
+    {
+        close_session(&job_of_session, &job, &door).await;
+    }
     approver.abort();
     watcher.abort();
     // They hold the store: it is closed in order only when they are gone.
@@ -216,6 +228,19 @@ async fn left_behind(settings: &Settings, job: &str) -> String {
             "stopped before the job was stored: nothing was asked or called".into()
         }
         Err(error) => format!("stopped; whether job {job} was stored is not known: {}", error.message),
+    }
+}
+
+/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once.
+async fn close_session(deps: &Deps, job: &str, door: &Door) {
+    tokio::select! {
+        ended = hookwright_runtime::lifecycle::session_end(deps, job, door) => {
+            if let Err(error) = ended {
+                door.notice(&format!("_SessionEnd could not be asked: {error}"));
+            }
+        }
+        _ = tokio::signal::ctrl_c() => door.notice("_SessionEnd is not waited for"),
+        () = crate::signals::stop() => {}
     }
 }
 

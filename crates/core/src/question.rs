@@ -72,7 +72,9 @@ pub(crate) fn open(
     };
     // As much of a result as the model would read: a changed one has no structured part any more (SPEC §3).
     let changed = !chain.value().same(chain.original());
-    let structured = about.as_ref().and_then(|a| a.structured.clone()).filter(|_| !changed);
+    // Logic 1 bound no structured part to an approval.
+    let bound = !changed && spec.logic >= 2;
+    let structured = about.as_ref().and_then(|a| a.structured.clone()).filter(|_| bound);
     let approval = Box::new(Approval {
         id: approval::id(&spec.job, &effect),
         kind: "hook".into(),

@@ -5,12 +5,13 @@
 
 mod catalogue;
 mod effects;
-mod journal;
+pub(crate) mod journal;
 mod runner;
 mod under_way;
 
 pub use catalogue::ToolTraits;
 
+use crate::lifecycle::Standing;
 use crate::observe::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::model::Model;
@@ -36,6 +37,8 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
     /// What manifests say of tools, by tool id.
     pub traits: HashMap<String, ToolTraits>,
+    /// How patient this process is with each server; shared by all jobs that share `tools`.
+    pub standing: Arc<Standing>,
     /// Called around every effect; for tests that end the process there.
     pub checkpoint: Option<Checkpoint>,
 }
@@ -129,4 +132,4 @@ pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn O
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

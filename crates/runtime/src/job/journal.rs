@@ -9,22 +9,22 @@ use hookwright_core::stored::Blob;
 use std::sync::Arc;
 
 /// Collects a batch and commits it.
-pub(super) struct Journal {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) lease: Option<Lease>,
-    pub(super) head: Head,
+pub(crate) struct Journal {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) head: Head,
     batch: Batch,
     fresh: Vec<Record>,
     status: Option<JobStatus>,
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, lease: Option<Lease>, head: Head, status: Option<JobStatus>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, lease: Option<Lease>, head: Head, status: Option<JobStatus>) -> Self {
         Self { store, lease, head, batch: Batch::default(), fresh: vec![], status }
     }
 
     /// Adds a record to the batch. Its time is what the machine is told.
-    pub(super) fn record(&mut self, now_ms: u64, fact: Fact) -> &Record {
+    pub(crate) fn record(&mut self, now_ms: u64, fact: Fact) -> &Record {
         let (record, text) = self.head.write(now_ms, fact);
         self.head.advance(&record);
         self.batch.records.push(RecordText { seq: record.seq, text });
@@ -33,28 +33,28 @@ impl Journal {
         &self.fresh[at]
     }
 
-    pub(super) fn blobs(&mut self, blobs: Vec<Blob>) {
+    pub(crate) fn blobs(&mut self, blobs: Vec<Blob>) {
         self.batch.blobs.extend(blobs);
     }
 
-    pub(super) fn taken(&mut self, item: i64) {
+    pub(crate) fn taken(&mut self, item: i64) {
         self.batch.taken.push(item);
     }
 
-    pub(super) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
+    pub(crate) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
         self.batch.opened.push(approvals::row_of(approval, opened_ms));
     }
 
     /// Puts a row right that is not what the history says.
-    pub(super) fn restored(&mut self, approval: &Approval, opened_ms: u64) {
+    pub(crate) fn restored(&mut self, approval: &Approval, opened_ms: u64) {
         self.batch.restored.push(approvals::row_of(approval, opened_ms));
     }
 
-    pub(super) fn closed(&mut self, approval: String, state: ApprovalState) {
+    pub(crate) fn closed(&mut self, approval: String, state: ApprovalState) {
         self.batch.closed.push((approval, state));
     }
 
-    pub(super) fn status(&mut self, status: JobStatus) {
+    pub(crate) fn status(&mut self, status: JobStatus) {
         if self.status != Some(status) {
             self.status = Some(status);
             self.batch.status = Some(status);
@@ -62,12 +62,12 @@ impl Journal {
     }
 
     /// Takes out what is to be written, for the creation of the job.
-    pub(super) fn take(&mut self) -> (Batch, Vec<Record>) {
+    pub(crate) fn take(&mut self) -> (Batch, Vec<Record>) {
         (std::mem::take(&mut self.batch), std::mem::take(&mut self.fresh))
     }
 
     /// Makes the batch durable; returns its records.
-    pub(super) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
+    pub(crate) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
         let (batch, fresh) = self.take();
         if batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() && batch.restored.is_empty() {
             return Ok(vec![]);

@@ -8,6 +8,7 @@ use super::journal::Journal;
 use super::under_way::UnderWay;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
+use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
@@ -74,14 +75,16 @@ impl Runner {
         Ok(runner)
     }
 
-    fn assemble(deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
+    fn assemble(mut deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
+        deps.tools = Watched::new(deps.tools, deps.standing.clone());
         let workshop = Workshop {
             spec: machine.spec().clone(),
             values: Values::new(deps.store.clone()),
             catalogue: super::catalogue::Catalogue::default(),
             listed: crate::hook::Listed::default(),
+            hooks: Hooks::default(),
             observer,
             holds_output: machine.holds_output(),
             deps,
@@ -293,6 +296,7 @@ impl Runner {
                 Command::Ask { .. }
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
+                | Command::AskLifecycle { .. }
                 | Command::OpenApproval { .. } => {
                     let (at_ms, _) = self.record(now, Fact::Begun { command: command.digest_only() })?;
                     if let Command::OpenApproval { approval, .. } = &command {
@@ -386,6 +390,7 @@ fn effect_of(fact: &Fact) -> Option<&str> {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => Some(effect),
         _ => None,

@@ -63,6 +63,11 @@ impl MemoryStore {
     }
 }
 
+/// A store that holds nothing.
+pub(crate) fn empty_store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore(Mutex::default(), watch::Sender::new(0)))
+}
+
 fn gone(id: &str) -> StoreError {
     StoreError::NotFound { kind: "approval", id: id.to_owned() }
 }
@@ -159,6 +164,9 @@ impl Tools for Scripted {
             })
             .into()
     }
+    async fn kill(&self, _: &str, _: &str) -> bool {
+        false
+    }
     async fn shutdown(&self) {}
 }
 
@@ -194,6 +202,7 @@ fn world(answer: Value, result: Value) -> World {
         model: Arc::new(OneCall),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        standing: Arc::default(),
         checkpoint: None,
     };
     World { store, deps }

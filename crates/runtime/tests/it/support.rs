@@ -101,6 +101,9 @@ impl Tools for Town {
         };
         vec![status("policy"), status("git")]
     }
+    async fn kill(&self, _: &str, _: &str) -> bool {
+        false
+    }
     async fn shutdown(&self) {}
 }
 
@@ -204,6 +207,7 @@ impl World {
             model: Arc::new(OneCall),
             clock: self.clock.clone(),
             traits: HashMap::new(),
+            standing: Arc::default(),
             checkpoint: None,
         };
         let options = Options { detach, cancel, cancelled_by: "ada".into() };

@@ -1,0 +1,85 @@
+//! How patient this process still is with each server.
+
+use super::Seen;
+use crate::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use hookwright_core::FunctionName;
+use hookwright_core::lifecycle::{Patience, Strike};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+/// What this process knows of servers that it asks for advice: how patient it still is with each, and which hooks each was seen to
+/// list. Shared by all jobs that share the servers.
+#[derive(Debug, Default)]
+pub struct Standing {
+    patience: Mutex<HashMap<String, Patience>>,
+    seen: Mutex<HashMap<String, Seen>>,
+}
+
+impl Standing {
+    pub(super) fn seen(&self, tool: &str) -> Option<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    pub(super) fn all_seen(&self) -> HashMap<String, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn saw(&self, tool: &str, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned(), seen);
+    }
+
+    pub(super) fn timed_out(&self, tool: &str, run: u32) -> Strike {
+        let mut all = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(tool.to_owned()).or_default().timed_out(run)
+    }
+
+    fn completed(&self, tool: &str) {
+        if let Some(patience) = self.patience.lock().unwrap_or_else(PoisonError::into_inner).get_mut(tool) {
+            patience.completed();
+        }
+    }
+}
+
+/// Tools whose completed calls, of whatever kind, are noted.
+pub(crate) struct Watched {
+    inner: Arc<dyn Tools>,
+    standing: Arc<Standing>,
+}
+
+impl Watched {
+    pub(crate) fn new(inner: Arc<dyn Tools>, standing: Arc<Standing>) -> Arc<Self> {
+        Arc::new(Self { inner, standing })
+    }
+}
+
+#[async_trait::async_trait]
+impl Tools for Watched {
+    async fn ready(&self, tool: &str) -> Result<(), ToolDown> {
+        self.inner.ready(tool).await
+    }
+    async fn functions(&self, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
+        self.inner.functions(tool).await
+    }
+    async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome {
+        let outcome = self.inner.call(name, arguments, timeout).await;
+        if matches!(outcome, CallOutcome::Answered { .. } | CallOutcome::RpcError { .. }) {
+            self.standing.completed(name.tool());
+        }
+        outcome
+    }
+    async fn kill(&self, tool: &str, why: &str) -> bool {
+        self.inner.kill(tool, why).await
+    }
+    fn status(&self) -> Vec<ToolStatus> {
+        self.inner.status()
+    }
+    fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
+        self.inner.changes()
+    }
+    async fn shutdown(&self) {
+        self.inner.shutdown().await;
+    }
+}
