@@ -3,7 +3,7 @@
 use crate::ports::store::{Store, StoreError};
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_core::stored::Stored;
-use hookwright_core::text::elide_middle;
+use hookwright_core::text::{elide_middle, fair_share};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,20 +131,6 @@ fn shorten_blocks(blocks: &[Value], result_bytes: u64) -> Vec<Value> {
         out.push(if weights[i] <= cap { blocks[i].clone() } else { shorten_block(&blocks[i], cap) });
     }
     out
-}
-
-/// The most that each may have so that all together keep to the limit: what short ones leave goes to the long ones.
-fn fair_share(mut weights: Vec<u64>, limit: u64) -> u64 {
-    weights.sort_unstable();
-    let (mut left, mut others) = (limit, weights.len() as u64);
-    for weight in weights {
-        if weight > left / others.max(1) {
-            break;
-        }
-        left -= weight;
-        others -= 1;
-    }
-    left / others.max(1)
 }
 
 /// The text of a text block or of an embedded resource.
