@@ -15,7 +15,7 @@ mod weight;
 pub use meter::{Meter, Rate};
 pub use plan::{Needs, Part, Plan, TooSmall, essentials, plan};
 pub use transcript::{plain, transcript};
-pub use weight::{parts, request_bytes, weight};
+pub use weight::{is_model_turn, parts, request_bytes, weight};
 
 /// How the message begins that holds a summary. The rest are the model's own words.
 pub const SUMMARY_LEAD: &str = "[Summary of the work so far, made when the conversation was compacted]";

@@ -95,7 +95,7 @@ pub fn fair_share(mut weights: Vec<u64>, limit: u64) -> u64 {
         left -= weight;
         others -= 1;
     }
-    if others == 0 { limit } else { left / others }
+    left.checked_div(others).unwrap_or(limit)
 }
 
 /// A duration as people write it in a manifest: `2s`, `500ms`, `1m`, `24h`.

@@ -1,6 +1,8 @@
 //! How many bytes a message adds to a request. Digests' lengths suffice, so the machine can count without seeing a value.
 
+use super::SUMMARY_LEAD;
 use super::plan::Part;
+use crate::FunctionName;
 use crate::message::{FunctionSpec, Message};
 use serde_json::Value;
 
@@ -23,6 +25,21 @@ pub fn weight(message: &Message, result_bytes: u64) -> u64 {
         }
     };
     content.saturating_add(FRAME)
+}
+
+/// Whether a message is a turn of the model, and no summary of turns. What a lifecycle hook says is delivered as a call of its own (SPEC §9);
+/// no model made it. The values must be present.
+pub fn is_model_turn(message: &Message) -> bool {
+    match message {
+        Message::Assistant { text: None, calls, .. } if !calls.is_empty() => !calls.iter().all(|call| {
+            call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle())
+        }),
+        Message::Assistant { text: Some(text), calls, .. } if calls.is_empty() => {
+            !text.value.as_deref().and_then(Value::as_str).is_some_and(|text| text.starts_with(SUMMARY_LEAD))
+        }
+        Message::Assistant { .. } => true,
+        Message::User { .. } | Message::Tool { .. } => false,
+    }
 }
 
 /// The sizes of a conversation's messages, for a plan.

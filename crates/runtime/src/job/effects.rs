@@ -6,7 +6,7 @@ use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
 use super::{Deps, When};
 use crate::hook::{self, ms_since};
 use crate::observe::{Event, Observer};
-use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
+use crate::ports::model::{ModelError, Purpose, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
 use crate::ports::tools::CallOutcome;
 use crate::values::Values;
@@ -281,6 +281,8 @@ impl Workshop {
             functions: &functions,
             output_schema: output_schema.as_deref(),
             max_tokens: agent.max_tokens,
+            window: None,
+            purpose: Purpose::default(),
         };
         let sink = Sink { observer: &*self.observer, silent: self.holds_output };
         let start = Instant::now();
