@@ -13,4 +13,6 @@ pub mod job;
 pub mod observe;
 pub mod ports;
 pub mod probe;
+pub mod session;
+pub mod toolbox;
 pub mod values;
