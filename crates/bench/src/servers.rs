@@ -125,6 +125,10 @@ impl Tools for Commands {
         }
     }
 
+    async fn kill(&self, tool: &str, why: &str) -> bool {
+        self.host.kill(tool, why).await
+    }
+
     fn status(&self) -> Vec<ToolStatus> {
         self.host.status()
     }

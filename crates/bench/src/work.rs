@@ -94,6 +94,7 @@ impl Work {
             hooks: HookSet { manifests: vec![], hooks },
             hook_functions: vec![format!("{POLICY}.decide")],
             limits: Limits { parallel_calls: 1, calls_per_turn: self.calls, ..Limits::default() },
+            lifecycle: None,
         }
     }
 
@@ -116,6 +117,7 @@ impl Work {
             model: Arc::new(Script { turns: self.turns, calls: self.calls, arguments: self.arguments }),
             clock: Arc::new(SystemClock),
             traits: HashMap::new(),
+            standing: Arc::default(),
             checkpoint: None,
         };
         let options = Options { detach: false, cancel, cancelled_by: "bench".into() };

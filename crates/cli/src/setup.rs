@@ -8,6 +8,7 @@ use hookwright_core::config::{TenantConfig, check_approvers, check_secrets};
 use hookwright_core::diagnostic::{Diagnostic, nearest};
 use hookwright_core::hooks::HookSet;
 use hookwright_core::job::AgentSpec;
+use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_mcp::{HostConfig, McpHost, ToolSpec};
@@ -155,6 +156,20 @@ impl Tenant {
     /// The hooks that may concern an agent.
     pub(crate) fn hooks(&self, agent: &str) -> HookSet {
         HookSet::for_agent(&self.manifests(), agent, &self.config.groups)
+    }
+
+    /// Whose lifecycle hooks a session's first job asks: servers on the allowlist, in the tenant's order.
+    pub(crate) fn lifecycle(&self) -> Option<LifecycleSpec> {
+        let config = &self.config.lifecycle;
+        let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
+        let servers: Vec<String> = tools.map(|t| t.id.clone()).filter(|id| config.servers.allows(id)).collect();
+        (!servers.is_empty()).then(|| LifecycleSpec {
+            servers,
+            timeout_ms: config.timeout_ms,
+            max_rejections: config.max_rejections,
+            rejections_used: 0,
+            session_start: true,
+        })
     }
 
     /// Functions that any hook names under `call`.

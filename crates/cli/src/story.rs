@@ -7,6 +7,7 @@
 //! Invariant: untrusted text of more than a line stands behind a bar (`│`) on every row, so that it can't pose as ours.
 //! Invariant: what is left out is said, with its size.
 
+mod advice;
 pub(crate) mod diff;
 pub(crate) mod flow;
 pub(crate) mod history;

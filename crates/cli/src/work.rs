@@ -91,6 +91,7 @@ pub(crate) fn new_job(
         input,
         hook_functions: tenant.hook_functions(),
         limits: tenant.config.limits.clone(),
+        lifecycle: tenant.lifecycle(),
     };
     let row = NewJob {
         id: job,
@@ -176,6 +177,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         model: model.clone(),
         clock: Arc::new(SystemClock),
         traits: tenant.traits(),
+        standing: Arc::default(),
         checkpoint: crash::checkpoint(&settings.env),
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };

@@ -57,6 +57,7 @@ fn spec(matching: usize, others: usize) -> JobSpec {
         hooks: HookSet { manifests: vec![], hooks },
         hook_functions: vec![],
         limits: Limits::default(),
+        lifecycle: None,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod history;
 pub mod hooks;
 pub mod job;
 pub mod json;
+pub mod lifecycle;
 pub mod limits;
 pub mod manifest;
 mod matching;

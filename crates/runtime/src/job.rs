@@ -6,12 +6,13 @@
 mod catalogue;
 mod earlier;
 mod effects;
-mod journal;
+pub(crate) mod journal;
 mod runner;
 
 pub use catalogue::ToolTraits;
 pub use earlier::{Earlier, walk};
 
+use crate::lifecycle::Standing;
 use crate::observe::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::model::Model;
@@ -37,6 +38,8 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
     /// What manifests say of tools, by tool id.
     pub traits: HashMap<String, ToolTraits>,
+    /// How patient this process is with each server; shared by all jobs that share `tools`.
+    pub standing: Arc<Standing>,
     /// Called around every effect; for tests that end the process there.
     pub checkpoint: Option<Checkpoint>,
 }

@@ -10,6 +10,7 @@ pub mod approvals;
 pub mod audit;
 pub mod hook;
 pub mod job;
+pub mod lifecycle;
 pub mod observe;
 pub mod ports;
 pub mod probe;

@@ -8,7 +8,7 @@ use hookwright_core::job::{Continues, Machine};
 
 /// Where a session stands.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct SessionState {
     /// What its next job goes on with; none before the first.
     pub continues: Option<Continues>,
     /// The machine of its last job, at its end.
@@ -18,13 +18,13 @@ pub struct Standing {
 }
 
 /// Reads where a session stands from the history of its last job.
-pub async fn standing(store: &dyn Sessions, session: &str) -> Result<Standing, RunError> {
+pub async fn state(store: &dyn Sessions, session: &str) -> Result<SessionState, RunError> {
     let jobs = store.session_jobs(session).await?;
     if let Some(row) = jobs.iter().find(|row| !row.status.is_final()) {
-        return Ok(Standing { unfinished: Some(row.clone()), ..Standing::default() });
+        return Ok(SessionState { unfinished: Some(row.clone()), ..SessionState::default() });
     }
-    let Some(row) = jobs.last() else { return Ok(Standing::default()) };
+    let Some(row) = jobs.last() else { return Ok(SessionState::default()) };
     let texts = store.records(&row.job.id, 0).await?;
     let (machine, _) = replay(&texts).map_err(|why| RunError::Replay { job: row.job.id.clone(), why })?;
-    Ok(Standing { continues: Some(machine.session_state()), last: Some(machine), unfinished: None })
+    Ok(SessionState { continues: Some(machine.session_state()), last: Some(machine), unfinished: None })
 }

@@ -50,6 +50,10 @@ impl Tools for Toolbox {
         self.home(name.tool()).call(name, arguments, timeout).await
     }
 
+    async fn kill(&self, tool: &str, why: &str) -> bool {
+        self.home(tool).kill(tool, why).await
+    }
+
     fn status(&self) -> Vec<ToolStatus> {
         let node = self.node.status().into_iter().filter(|status| !self.ids.contains(&status.tool));
         node.chain(self.own.iter().flat_map(|own| own.status())).collect()

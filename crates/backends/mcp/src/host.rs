@@ -92,6 +92,13 @@ impl Tools for McpHost {
         }
     }
 
+    async fn kill(&self, tool: &str, why: &str) -> bool {
+        match self.tool(tool) {
+            Ok(tool) => tool.kill_server(why).await,
+            Err(_) => false,
+        }
+    }
+
     fn status(&self) -> Vec<ToolStatus> {
         self.tools.iter().map(|tool| tool.status()).collect()
     }

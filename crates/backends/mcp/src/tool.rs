@@ -47,6 +47,8 @@ pub(crate) struct Tool {
     stop: CancellationToken,
     /// The supervision is over, and the server gone.
     gone: CancellationToken,
+    /// Why we killed the server of this connection.
+    killed: Mutex<Option<(Weak<Connection>, String)>>,
     /// The child that runs now, or ran last.
     child: Mutex<Option<Running>>,
 }
@@ -84,6 +86,7 @@ impl Tool {
             listed: tokio::sync::Mutex::default(),
             stop: CancellationToken::new(),
             gone: CancellationToken::new(),
+            killed: Mutex::default(),
             child: Mutex::default(),
         })
     }
@@ -237,6 +240,22 @@ impl Tool {
     pub(crate) async fn shutdown(&self) {
         self.stop.cancel();
         self.gone.cancelled().await;
+    }
+
+    /// Kills the server that is connected, as one that does not answer; it is started again as after any death.
+    pub(crate) async fn kill_server(&self, why: &str) -> bool {
+        let Some(connection) = self.connection() else { return false };
+        *self.killed.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Arc::downgrade(&connection), why.to_owned()));
+        // It is dead at once; what is waited for is that nobody takes it for connected any more.
+        let _ = timeout(Duration::from_secs(1), connection.link.kill()).await;
+        true
+    }
+
+    /// Why the server of a connection was killed by us, if it was.
+    fn why_killed(&self, connection: &Arc<Connection>) -> Option<String> {
+        let killed = self.killed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        killed.filter(|(of, _)| of.ptr_eq(&Arc::downgrade(connection))).map(|(_, why)| why)
     }
 
     /// Ends the server at once, without waiting.

@@ -55,6 +55,10 @@ impl Tools for Fake {
         vec![status(CALLED), status(POLICY)]
     }
 
+    async fn kill(&self, _: &str, _: &str) -> bool {
+        false
+    }
+
     async fn shutdown(&self) {}
 }
 

@@ -1,5 +1,6 @@
 //! `jobs history`: one line for each record; and `jobs show`: a job at a glance.
 
+use super::advice;
 use super::line::{Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
@@ -8,6 +9,7 @@ use super::{flow, units, values};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::lifecycle::Point;
 use hookwright_core::stored::Stored;
 use hookwright_core::text;
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow, JobStatus};
@@ -75,9 +77,11 @@ fn fact_place(fact: &Fact) -> &str {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => place(effect),
         Fact::ToolState { .. } => "tool",
+        Fact::SessionEnded { .. } => "end",
         Fact::Started { .. } | Fact::Resumed { .. } | Fact::Cancelled { .. } | Fact::Finished { .. } => "job",
     }
 }
@@ -139,6 +143,10 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         }
         Fact::ModelFailed { message, .. } => line.add(Role::Bad, "model gave no turn").plain(": ").plain(message),
         Fact::ToolReturned { outcome, ms, .. } => returned(line, outcome, *ms, look),
+        Fact::LifecycleAnswered { effect, answers } => {
+            advice::in_history(line, Point::of_effect(effect), answers, look)
+        }
+        Fact::SessionEnded { answers } => advice::in_history(line, Some(Point::SessionEnd), answers, look),
         Fact::ApprovalDecided { approve, by, verified, note, .. } => {
             let (role, word) = if *approve { (Role::Good, "approved") } else { (Role::Bad, "declined") };
             let claim = if *verified { "verified" } else { "claimed" };
@@ -185,6 +193,10 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }
+        Command::AskLifecycle { point, servers, skip, .. } => match skip {
+            Some(skip) => line.plain(&format!("{} is not asked: ", point.function())).plain(advice::skipped(*skip)),
+            None => line.plain(&format!("asks {} of {}", point.function(), servers.join(", "))),
+        },
         Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),
         Command::OpenApproval { approval, .. } => {
             let expiry = text::duration(approval.expires_after_ms);

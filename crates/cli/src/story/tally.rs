@@ -22,6 +22,8 @@ pub(crate) struct Tally {
     pub(crate) escalated: u64,
     /// Hooks that gave no valid decision.
     pub(crate) hooks_failed: u64,
+    /// Lifecycle hooks that had something to say.
+    pub(crate) advised: u64,
     /// Approvals that were asked for.
     pub(crate) approvals: u64,
     /// Tokens of requests, as providers reported them.
@@ -51,7 +53,10 @@ impl Tally {
                 Command::CallModel { .. } => self.turns += 1,
                 Command::CallTool { .. } => self.calls += 1,
                 Command::OpenApproval { .. } => self.approvals += 1,
-                Command::Ask { .. } | Command::CloseApproval { .. } | Command::Finish { .. } => {}
+                Command::Ask { .. }
+                | Command::AskLifecycle { .. }
+                | Command::CloseApproval { .. }
+                | Command::Finish { .. } => {}
             },
             Fact::HookAnswered { outcome, .. } => {
                 self.hooks_asked += 1;
@@ -62,6 +67,9 @@ impl Tally {
                     HookOutcome::Escalate { .. } => self.escalated += 1,
                     HookOutcome::TimedOut | HookOutcome::Failed { .. } => self.hooks_failed += 1,
                 }
+            }
+            Fact::LifecycleAnswered { answers, .. } | Fact::SessionEnded { answers } => {
+                self.advised += answers.iter().filter(|a| a.body().is_some()).count() as u64;
             }
             Fact::ModelAnswered { usage: Some(usage), .. } => {
                 self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
@@ -103,6 +111,9 @@ impl Tally {
             asked = format!("{asked} ({})", parts.join(", "));
         }
         let mut out = vec![units::plural(self.turns, "turn"), units::plural(self.calls, "call"), asked];
+        if self.advised > 0 {
+            out.push(format!("{} heard", units::plural(self.advised, "lifecycle text")));
+        }
         if self.approvals > 0 {
             out.push(units::plural(self.approvals, "approval"));
         }

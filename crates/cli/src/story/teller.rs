@@ -3,6 +3,7 @@
 //! Invariant: a deny is told in exactly the words that the model reads, made by the core.
 //! Invariant: memory is bounded by one turn: what earlier calls said is forgotten.
 
+mod advice;
 mod calls;
 mod hooks;
 
@@ -15,6 +16,7 @@ use hookwright_core::approval::Approval;
 use hookwright_core::event::{EventHead, Moment};
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome};
+use hookwright_core::lifecycle::Point;
 use hookwright_core::message::StopReason;
 use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
@@ -67,6 +69,8 @@ pub(crate) struct Teller {
     /// Digest of the last text that was streamed whole.
     streamed: Option<String>,
     so_far: String,
+    /// The last turn's text, where it was not told yet: it may be the output.
+    untold: Option<Stored>,
     turn: u32,
     tally: Tally,
     shown_output: bool,
@@ -89,6 +93,7 @@ impl Teller {
             flow: None,
             streamed: None,
             so_far: String::new(),
+            untold: None,
             turn: 0,
             tally: Tally::default(),
             shown_output: false,
@@ -217,6 +222,12 @@ impl Teller {
                 self.put(Line::at(place(effect), '!').add(Role::Bad, "the model gave no turn"));
                 self.block(message, TEXT_ROWS, Role::Bad);
             }
+            Fact::LifecycleAnswered { effect, answers } => {
+                if let Some(point) = Point::of_effect(effect) {
+                    self.advised(place(effect), point, answers);
+                }
+            }
+            Fact::SessionEnded { answers } => self.advised("end", Point::SessionEnd, answers),
             Fact::ToolReturned { effect, outcome, ms } => self.tool_returned(effect, outcome, *ms),
             Fact::ApprovalDecided { effect, approve, by, verified, note, .. } => {
                 self.decided(effect, *approve, by, *verified, note.as_deref());
@@ -301,6 +312,7 @@ impl Teller {
                 let expiry = format!(" (expires after {})", text::duration(approval.expires_after_ms));
                 self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
+            Command::AskLifecycle { effect, point, skip, .. } => self.lifecycle_begun(effect, *point, *skip),
             Command::CloseApproval { .. } | Command::Finish { .. } => {}
         }
     }
@@ -335,6 +347,7 @@ impl Teller {
             let value = output.clone().or_else(|| text.clone());
             let value = value.unwrap_or_else(|| Stored::inline(serde_json::Value::String(String::new())));
             self.values.insert("end".into(), value);
+            self.untold = text.clone().filter(|_| !was_streamed);
             if self.holds_output {
                 let what = "output held until the hooks at job_end have answered";
                 self.put(Line::at(place(effect), ' ').add(Role::Dim, what));
@@ -370,6 +383,9 @@ pub(crate) fn scripted(model: &str) -> bool {
 
 /// Where in the job an effect belongs: `t1.c0` of `t1.c0.pre.h0`, `t1` of `t1.model`, `start` of `start.h0`.
 pub(crate) fn place(effect: &str) -> &str {
+    if matches!(effect, "session_start" | "prompt_submit" | "subagent_start") {
+        return "start";
+    }
     let mut end = 0;
     for part in effect.split('.') {
         let numbered =

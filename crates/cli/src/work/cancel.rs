@@ -38,6 +38,7 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
         model: Arc::new(NoModel),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        standing: Arc::default(),
         checkpoint: None,
     };
     let which = Which::Resume { job: job.to_owned(), process: format!("process {}", std::process::id()) };

@@ -4,6 +4,7 @@ use super::spec::Outcome;
 use crate::FunctionName;
 use crate::approval::{Approval, Grant};
 use crate::event::EventHead;
+use crate::lifecycle::{Context, Point, Skip};
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,21 @@ pub enum Command {
         /// What they are asked.
         approval: Box<Approval>,
     },
+    /// Ask servers for advice, all at the same time. Its result is [`super::Fact::LifecycleAnswered`].
+    AskLifecycle {
+        /// The effect's id.
+        effect: String,
+        /// The moment.
+        point: Point,
+        /// Ids of the tools, in the tenant's order; those are asked whose servers list the function.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        servers: Vec<String>,
+        /// What those may be told that declare it.
+        context: Context,
+        /// Why nobody is asked; then `servers` is empty.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        skip: Option<Skip>,
+    },
     /// Nobody needs to decide this any more.
     CloseApproval {
         /// The approval's id.
@@ -84,6 +100,7 @@ impl Command {
             Self::Ask { effect, .. }
             | Self::CallTool { effect, .. }
             | Self::CallModel { effect, .. }
+            | Self::AskLifecycle { effect, .. }
             | Self::OpenApproval { effect, .. } => Some(effect),
             Self::CloseApproval { .. } | Self::Finish { .. } => None,
         }
@@ -99,6 +116,9 @@ impl Command {
                 for v in [arguments, structured].into_iter().flatten() {
                     *v = v.digest_only();
                 }
+            }
+            Self::AskLifecycle { context, .. } => {
+                context.prompt = context.prompt.as_ref().map(Stored::digest_only);
             }
             Self::CallTool { arguments, .. } => *arguments = arguments.digest_only(),
             Self::OpenApproval { approval, .. } => {
@@ -136,6 +156,7 @@ pub fn settle(command: &Command) -> Settlement {
         Command::CallTool { idempotent: true, .. }
         | Command::Ask { .. }
         | Command::CallModel { .. }
+        | Command::AskLifecycle { .. }
         | Command::CloseApproval { .. }
         | Command::Finish { .. } => Settlement::Again,
     }

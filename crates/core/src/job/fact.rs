@@ -3,6 +3,7 @@
 use super::command::Command;
 use super::spec::{JobSpec, Outcome};
 use crate::chain::HookOutcome;
+use crate::lifecycle::LifecycleAnswer;
 use crate::message::{StopReason, Usage};
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
@@ -127,15 +128,29 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
+    /// Servers were asked for advice.
+    LifecycleAnswered {
+        /// The effect.
+        effect: String,
+        /// What came of it, in the order of the command; servers that don't list the function are left out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        answers: Vec<LifecycleAnswer>,
+    },
     /// Somebody cancelled the job.
     Cancelled {
         /// Who.
         by: String,
     },
-    /// The job is over. Always the last that a machine takes.
+    /// The job is over. Only [`Fact::SessionEnded`] may follow.
     Finished {
         /// How.
         outcome: Outcome,
+    },
+    /// The session was closed whose last job this is: what `_SessionEnd` said. Changes nothing for the machine; stands once at most.
+    SessionEnded {
+        /// What came of it, in the order of the job's `lifecycle.servers`; servers that don't list the function are left out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        answers: Vec<LifecycleAnswer>,
     },
 }
 

@@ -1,5 +1,6 @@
 //! The machine itself.
 
+mod advice;
 mod session;
 
 use super::command::Command;
@@ -16,6 +17,7 @@ use crate::question;
 use crate::stored::Stored;
 use crate::text;
 use crate::verdict::{Denial, Verdict};
+use advice::{Advice, Ask};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -35,6 +37,11 @@ pub struct Machine {
     corrections: u32,
     #[serde(default)]
     carried: session::Carried,
+    /// The job's input, as the hooks at its start left it.
+    #[serde(default)]
+    prompt: Option<Stored>,
+    #[serde(default)]
+    advice: Advice,
     #[serde(skip)]
     matching: Matching,
 }
@@ -48,6 +55,8 @@ enum Phase {
     },
     Model,
     Calls(Vec<Call>),
+    /// Servers are asked for advice.
+    Lifecycle(Ask),
     End(Chain),
     EndPerson {
         chain: Chain,
@@ -134,6 +143,8 @@ impl Machine {
             pending: vec![],
             corrections: 0,
             carried,
+            prompt: None,
+            advice: Advice::default(),
             matching: Matching::default(),
         };
         let mut out = vec![];
@@ -145,6 +156,11 @@ impl Machine {
     /// What the job is made of.
     pub fn spec(&self) -> &JobSpec {
         &self.spec
+    }
+
+    /// The job's input, as the hooks at its start left it; none before that.
+    pub fn prompt(&self) -> Option<&Stored> {
+        self.prompt.as_ref()
     }
 
     /// The number of the model turn that is under way, or was last; 0 before the first.
@@ -171,6 +187,10 @@ impl Machine {
                 self.phase = Phase::Finished(due.clone());
                 return Ok(out);
             }
+            Fact::SessionEnded { .. } => {
+                let Phase::Finished(_) = self.phase else { return Err(Mismatch::unexpected(fact)) };
+                return self.advice.session_ended(fact).map(|()| out);
+            }
             Fact::Cancelled { by } => {
                 if matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) {
                     return Ok(out);
@@ -183,6 +203,7 @@ impl Machine {
             | Fact::ModelAnswered { effect, .. }
             | Fact::ModelFailed { effect, .. }
             | Fact::ToolReturned { effect, .. }
+            | Fact::LifecycleAnswered { effect, .. }
             | Fact::ApprovalDecided { effect, .. }
             | Fact::ApprovalExpired { effect, .. } => {
                 let Some(position) = self.pending.iter().position(|p| p.command.effect() == Some(effect)) else {
@@ -225,6 +246,7 @@ impl Machine {
             Command::Ask { .. }
             | Command::CallTool { .. }
             | Command::CallModel { .. }
+            | Command::AskLifecycle { .. }
             | Command::CloseApproval { .. }
             | Command::Finish { .. } => None,
         })
@@ -300,6 +322,7 @@ impl Machine {
                 };
                 self.fail(JobError::plain(kind, message.clone()), out);
             }
+            (Phase::Lifecycle(_), Fact::LifecycleAnswered { answers, .. }) => self.advised(answers, out),
             (Phase::Calls(calls), _) => {
                 let Some(call) = call_of(calls, effect) else { return Err(Mismatch::unexpected(fact)) };
                 call.handle(&self.spec, &mut self.matching, at_ms, fact, out)?;
@@ -318,6 +341,7 @@ impl Machine {
             Phase::StartPerson { .. }
             | Phase::Model
             | Phase::Calls(_)
+            | Phase::Lifecycle(_)
             | Phase::EndPerson { .. }
             | Phase::Finishing(_)
             | Phase::Finished(_) => return,
@@ -341,11 +365,12 @@ impl Machine {
     fn job_chain_passed(&mut self, value: Stored, out: &mut Vec<Command>) {
         match self.phase {
             Phase::Start(_) | Phase::StartPerson { .. } => {
+                self.prompt = Some(value.clone());
                 self.say(Message::User { content: value });
-                self.next_turn(out);
+                self.open(None, out);
             }
             Phase::End(_) | Phase::EndPerson { .. } => self.finish(Outcome::Completed { output: value }, out),
-            Phase::Model | Phase::Calls(_) | Phase::Finishing(_) | Phase::Finished(_) => {}
+            Phase::Model | Phase::Calls(_) | Phase::Lifecycle(_) | Phase::Finishing(_) | Phase::Finished(_) => {}
         }
     }
 
@@ -405,6 +430,7 @@ impl Machine {
             provider_state: provider_state.clone(),
         });
         if !calls.is_empty() {
+            self.advice.worked();
             let turn = self.turn;
             let id = |i: usize| format!("t{turn}.c{i}");
             self.phase =
@@ -416,6 +442,11 @@ impl Machine {
         }
         let output =
             output.clone().or_else(|| text.clone()).unwrap_or_else(|| Stored::inline(Value::String(String::new())));
+        self.stop(output, out);
+    }
+
+    /// The output stands, and nobody objects (any more): the hooks at the job's end are asked.
+    fn end(&mut self, output: Stored, out: &mut Vec<Command>) {
         let hooks = self.spec.hooks.matching(Moment::JobEnd, &self.spec.agent.id, &[]);
         self.phase = Phase::End(Chain::new(hooks, output));
         self.go_on(out);
@@ -521,6 +552,9 @@ fn lasting(text: &str) -> Cow<'_, str> {
 
 /// Whether a fact is a result that a command can have.
 fn fits(command: &Command, fact: &Fact) -> bool {
+    if let (Command::AskLifecycle { servers, .. }, Fact::LifecycleAnswered { answers, .. }) = (command, fact) {
+        return advice::fits_servers(servers, answers);
+    }
     matches!(
         (command, fact),
         (Command::Ask { .. }, Fact::HookAnswered { .. })

@@ -2,11 +2,12 @@
 
 use crate::Limits;
 use crate::hooks::HookSet;
+use crate::lifecycle::LifecycleSpec;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
 
-/// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
-pub const LOGIC_VERSION: u32 = 1;
+/// The version of the machine's logic: 2 knows lifecycle hooks. Older histories replay with the logic they were made with (SPEC §8).
+pub const LOGIC_VERSION: u32 = 2;
 
 /// Everything that decides how a job goes on, read once when it starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -38,6 +39,9 @@ pub struct JobSpec {
     pub hook_functions: Vec<String>,
     /// The limits.
     pub limits: Limits,
+    /// Whose lifecycle hooks are asked; absent: nobody's. Since logic 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifecycle: Option<LifecycleSpec>,
 }
 
 /// The conversation before a job: that of the session's earlier jobs, which the machine never looks into.

@@ -207,6 +207,9 @@ mod tests {
         fn status(&self) -> Vec<ToolStatus> {
             vec![]
         }
+        async fn kill(&self, _: &str, _: &str) -> bool {
+            false
+        }
         async fn shutdown(&self) {}
     }
 

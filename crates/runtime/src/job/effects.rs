@@ -5,6 +5,7 @@
 use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
 use super::{Deps, When};
 use crate::hook::{self, ms_since};
+use crate::lifecycle::{Hooks, Round};
 use crate::observe::{Event, Observer};
 use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
@@ -42,6 +43,7 @@ pub(super) struct Workshop {
     pub(super) values: Values,
     pub(super) catalogue: Catalogue,
     pub(super) listed: hook::Listed,
+    pub(super) hooks: Hooks,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) holds_output: bool,
 }
@@ -123,6 +125,32 @@ impl Workshop {
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
             Command::CallModel { effect, turn, .. } => self.turn(effect, *turn, conversation, blobs).await,
+            Command::AskLifecycle { effect, point, servers, context, .. } => {
+                let prompt = match &context.prompt {
+                    // A prompt that is gone is no reason not to ask.
+                    Some(prompt) if !servers.is_empty() => self.values.load(prompt).await.ok(),
+                    _ => None,
+                };
+                let answers = match &self.spec.lifecycle {
+                    Some(lifecycle) => {
+                        let round = Round {
+                            tools: &*self.deps.tools,
+                            standing: &self.deps.standing,
+                            hooks: &self.hooks,
+                            spec: &self.spec,
+                            lifecycle,
+                            point: *point,
+                            context,
+                            prompt: prompt.as_deref(),
+                        };
+                        let (answers, large) = round.ask(servers).await;
+                        blobs.extend(large);
+                        answers
+                    }
+                    None => vec![],
+                };
+                Ok(Fact::LifecycleAnswered { effect: effect.clone(), answers })
+            }
             Command::OpenApproval { effect, approval } => {
                 loop {
                     let left = expires_ms.saturating_sub(self.deps.clock.now_ms());

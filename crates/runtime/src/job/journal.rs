@@ -8,22 +8,22 @@ use hookwright_core::stored::Blob;
 use std::sync::Arc;
 
 /// Collects a batch and commits it.
-pub(super) struct Journal {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) lease: Option<Lease>,
-    pub(super) head: Head,
+pub(crate) struct Journal {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) head: Head,
     batch: Batch,
     fresh: Vec<Record>,
     status: Option<JobStatus>,
 }
 
 impl Journal {
-    pub(super) fn new(store: Arc<dyn Store>, lease: Option<Lease>, head: Head, status: Option<JobStatus>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, lease: Option<Lease>, head: Head, status: Option<JobStatus>) -> Self {
         Self { store, lease, head, batch: Batch::default(), fresh: vec![], status }
     }
 
     /// Adds a record to the batch and says when it is (the time that the machine is told).
-    pub(super) fn record(&mut self, now_ms: u64, fact: Fact) -> u64 {
+    pub(crate) fn record(&mut self, now_ms: u64, fact: Fact) -> u64 {
         let record = self.head.next(now_ms, fact);
         self.head.advance(&record);
         let text = serde_json::to_string(&record).unwrap_or_default();
@@ -33,15 +33,15 @@ impl Journal {
         at_ms
     }
 
-    pub(super) fn blobs(&mut self, blobs: Vec<Blob>) {
+    pub(crate) fn blobs(&mut self, blobs: Vec<Blob>) {
         self.batch.blobs.extend(blobs);
     }
 
-    pub(super) fn taken(&mut self, item: i64) {
+    pub(crate) fn taken(&mut self, item: i64) {
         self.batch.taken.push(item);
     }
 
-    pub(super) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
+    pub(crate) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
         self.batch.opened.push(ApprovalRow {
             id: approval.id.clone(),
             job: approval.job.clone(),
@@ -54,11 +54,11 @@ impl Journal {
         });
     }
 
-    pub(super) fn closed(&mut self, approval: String, state: ApprovalState) {
+    pub(crate) fn closed(&mut self, approval: String, state: ApprovalState) {
         self.batch.closed.push((approval, state));
     }
 
-    pub(super) fn status(&mut self, status: JobStatus) {
+    pub(crate) fn status(&mut self, status: JobStatus) {
         if self.status != Some(status) {
             self.status = Some(status);
             self.batch.status = Some(status);
@@ -66,12 +66,12 @@ impl Journal {
     }
 
     /// Takes out what is to be written, for the creation of the job.
-    pub(super) fn take(&mut self) -> (Batch, Vec<Record>) {
+    pub(crate) fn take(&mut self) -> (Batch, Vec<Record>) {
         (std::mem::take(&mut self.batch), std::mem::take(&mut self.fresh))
     }
 
     /// Makes the batch durable; returns its records.
-    pub(super) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
+    pub(crate) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
         let (batch, fresh) = self.take();
         if batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() {
             return Ok(vec![]);

@@ -5,6 +5,7 @@ mod resume;
 use super::effects::{Done, Workshop};
 use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
+use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
@@ -82,7 +83,7 @@ impl Runner {
     }
 
     fn assemble(
-        deps: Deps,
+        mut deps: Deps,
         machine: Machine,
         earlier: Vec<Message>,
         journal: Journal,
@@ -91,11 +92,13 @@ impl Runner {
         let (sender, receiver) = mpsc::unbounded_channel();
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
+        deps.tools = Watched::new(deps.tools, deps.standing.clone());
         let workshop = Workshop {
             spec: machine.spec().clone(),
             values: Values::new(deps.store.clone()),
             catalogue: super::catalogue::Catalogue::default(),
             listed: crate::hook::Listed::default(),
+            hooks: Hooks::default(),
             observer,
             holds_output: machine.holds_output(),
             deps,
@@ -301,6 +304,7 @@ impl Runner {
                 Command::Ask { .. }
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
+                | Command::AskLifecycle { .. }
                 | Command::OpenApproval { .. } => {
                     let fact = Fact::Begun { command: command.digest_only() };
                     let at_ms = self.journal.record(now, fact.clone());
@@ -424,6 +428,7 @@ fn effect_of(fact: &Fact) -> Option<&str> {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => Some(effect),
         _ => None,

@@ -160,6 +160,9 @@ impl Tools for Scripted {
             })
             .into()
     }
+    async fn kill(&self, _: &str, _: &str) -> bool {
+        false
+    }
     async fn shutdown(&self) {}
 }
 
@@ -195,6 +198,7 @@ fn world(answer: Value, result: Value) -> World {
         model: Arc::new(OneCall),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        standing: Arc::default(),
         checkpoint: None,
     };
     World { store, deps }
@@ -240,6 +244,7 @@ fn new_job(on: Moment) -> Which {
         hooks: HookSet { manifests: vec![], hooks: vec![hook] },
         hook_functions: vec!["policy.check".into()],
         limits: Limits::default(),
+        lifecycle: None,
     };
     let job = NewJob {
         id: "job_1".into(),

@@ -21,6 +21,10 @@ pub trait Tools: Send + Sync {
     /// Never waits for a server to start: a server that is not connected is [`CallOutcome::NotSent`].
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome;
 
+    /// Kills the server that runs now, with everything that it spawned: it does not answer. It counts as a death, and the server is
+    /// started again as after any other; calls under way are lost. Says whether there was one to kill.
+    async fn kill(&self, tool: &str, why: &str) -> bool;
+
     /// All tools, in the tenant's order.
     fn status(&self) -> Vec<ToolStatus>;
 

@@ -28,6 +28,9 @@ impl Tools for Named {
     async fn call(&self, _: &FunctionName, _: Map<String, Value>, _: Duration) -> CallOutcome {
         CallOutcome::Answered { result: json!(self.0), duplicate_key: false }
     }
+    async fn kill(&self, _: &str, why: &str) -> bool {
+        why == self.0
+    }
     fn status(&self) -> Vec<ToolStatus> {
         self.1.iter().map(|tool| state(tool, ToolState::Ready)).collect()
     }
@@ -48,6 +51,7 @@ async fn a_tool_is_served_by_the_session_where_it_has_it_and_else_by_the_node() 
     for (tool, home) in [("git", "node"), ("todo", "own"), ("web", "own"), ("nobody", "node")] {
         assert_eq!(tools.ready(tool).await.unwrap_err().why, home);
         assert_eq!(tools.functions(tool).await.unwrap_err().why, home);
+        assert!(tools.kill(tool, home).await, "{tool}");
         let called = tools.call(&FunctionName::new(tool, "f"), Map::new(), Duration::from_secs(1)).await;
         assert!(matches!(called, CallOutcome::Answered { result, .. } if result == json!(home)), "{tool}");
     }

@@ -85,7 +85,8 @@ impl Tool {
                 return None;
             }
         }
-        let why = shown(&connection.link.why(), ERROR_CHARS, &self.spec.secrets);
+        let why = self.why_killed(&connection).unwrap_or_else(|| connection.link.why());
+        let why = shown(&why, ERROR_CHARS, &self.spec.secrets);
         let healthy = since.elapsed() >= self.config.healthy_after;
         if healthy {
             record.deaths = 0;

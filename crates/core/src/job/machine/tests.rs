@@ -38,6 +38,7 @@ pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
         hooks: HookSet { manifests: vec![], hooks },
         hook_functions: vec![],
         limits: Limits::default(),
+        lifecycle: None,
     }
 }
 

@@ -1,0 +1,56 @@
+//! What lifecycle hooks said, as it happens.
+
+use super::super::line::{Line, columns};
+use super::super::look::Role;
+use super::super::{advice, units, values};
+use super::{TEXT_ROWS, Teller, place};
+use hookwright_core::lifecycle::{LifecycleAnswer, LifecycleOutcome, Point, Skip};
+
+/// Columns at which an outcome and its time stand, as with policy hooks.
+const OUTCOME: usize = 32;
+const TIME: usize = 43;
+const WHY: usize = 54;
+
+impl Teller {
+    /// Somebody is asked, or it is said why nobody is.
+    pub(super) fn lifecycle_begun(&mut self, effect: &str, point: Point, skip: Option<Skip>) {
+        if let Some(skip) = skip {
+            let line = Line::at(place(effect), ' ').plain(point.function());
+            self.put(line.add(Role::Dim, &format!(" is not asked: {}", advice::skipped(skip))));
+        }
+    }
+
+    /// What came of a point.
+    pub(super) fn advised(&mut self, at: &str, point: Point, answers: &[LifecycleAnswer]) {
+        let objects = point == Point::Stop && answers.iter().any(|a| a.body().is_some());
+        if objects && let Some(text) = self.untold.take() {
+            // It is not the output after all, and what was objected to should be seen.
+            self.put(Line::at(at, ' ').add(Role::Strong, "model"));
+            self.block_of(&text, TEXT_ROWS, Role::Dim);
+        }
+        for answer in answers {
+            let (mark, role, word) = advice::word(point, &answer.outcome);
+            let name = format!("{}.{}", answer.server, point.function());
+            let line = Line::at(at, mark).plain(&name).pad(OUTCOME).add(role, word);
+            let line = line.pad(TIME).add(Role::Dim, &units::took(answer.ms));
+            match advice::why(&answer.outcome) {
+                Some(why) if columns(&why) + WHY <= self.look.width => self.put(line.pad(WHY).plain(&why)),
+                Some(why) => {
+                    self.put(line);
+                    self.block(&why, TEXT_ROWS, Role::Dim);
+                }
+                None => self.put(line),
+            }
+            if let LifecycleOutcome::Text { body } = &answer.outcome {
+                match advice::said(body) {
+                    Some(text) => self.block(&text, TEXT_ROWS, Role::Warn),
+                    None => self.put(Line::more().add(Role::Dim, &values::elsewhere(body))),
+                }
+            }
+        }
+        if objects {
+            let line = Line::more().add(Role::Dim, "the model is told, and goes on");
+            self.put(line);
+        }
+    }
+}

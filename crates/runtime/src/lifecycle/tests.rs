@@ -1,0 +1,1 @@
+//! Rounds of asks against scripted tools.
