@@ -77,6 +77,7 @@ impl Work {
             node: "bench".into(),
             session: "ses_bench".into(),
             parent_jobs: vec![],
+            continues: None,
             agent: AgentSpec {
                 id: "worker".into(),
                 plugin: "bench".into(),

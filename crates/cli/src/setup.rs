@@ -143,7 +143,11 @@ impl Tenant {
         let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
         tools
             .map(|t| {
-                let traits = ToolTraits { idempotent: t.idempotent.clone(), trust_annotations: t.trust_annotations };
+                let traits = ToolTraits {
+                    idempotent: t.idempotent.clone(),
+                    trust_annotations: t.trust_annotations,
+                    alias: None,
+                };
                 (t.id.clone(), traits)
             })
             .collect()

@@ -85,6 +85,7 @@ pub(crate) fn new_job(
         node: store::node_name(),
         session: session.clone(),
         parent_jobs: vec![],
+        continues: None,
         hooks: tenant.hooks(&agent_spec.id),
         agent: agent_spec,
         input,

@@ -40,6 +40,7 @@ fn spec(matching: usize, others: usize) -> JobSpec {
         node: "n".into(),
         session: "s".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "dev".into(),
             plugin: "p".into(),

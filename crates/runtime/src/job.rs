@@ -4,11 +4,13 @@
 //! Invariant: dropping the future of [`run`] ends everything under way; the history says what was.
 
 mod catalogue;
+mod earlier;
 mod effects;
 pub(crate) mod journal;
 mod runner;
 
 pub use catalogue::ToolTraits;
+pub use earlier::{Earlier, walk};
 
 use crate::lifecycle::Standing;
 use crate::observe::Observer;

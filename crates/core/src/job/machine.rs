@@ -1,6 +1,7 @@
 //! The machine itself.
 
 mod advice;
+mod session;
 
 use super::command::Command;
 use super::fact::{Fact, ModelFault, RequestedCall};
@@ -34,6 +35,8 @@ pub struct Machine {
     conversation: String,
     pending: Vec<Pending>,
     corrections: u32,
+    #[serde(default)]
+    carried: session::Carried,
     /// The job's input, as the hooks at its start left it.
     #[serde(default)]
     prompt: Option<Stored>,
@@ -130,14 +133,16 @@ impl Machine {
         }
         let hooks = spec.hooks.matching(Moment::JobStart, &spec.agent.id, &[]);
         let chain = Chain::new(hooks, spec.input.clone());
+        let carried = session::Carried::of(&spec);
         let mut machine = Self {
+            conversation: carried.digest(&spec),
             spec,
             phase: Phase::Start(chain),
             turn: 0,
             messages: vec![],
-            conversation: json::sha256_hex(b""),
             pending: vec![],
             corrections: 0,
+            carried,
             prompt: None,
             advice: Advice::default(),
             matching: Matching::default(),
@@ -252,7 +257,7 @@ impl Machine {
         !self.pending.is_empty() && self.pending.iter().all(|p| matches!(p.command, Command::OpenApproval { .. }))
     }
 
-    /// The conversation as the next model turn sees it. Values are as the facts gave them: a driver loads those that are by digest.
+    /// The conversation of this job, as the next model turn sees it after what [`Machine::carries_earlier`] tells of. Values are as the facts gave them: a driver loads those that are by digest.
     pub fn conversation(&self) -> &[Message] {
         &self.messages
     }
@@ -402,6 +407,7 @@ impl Machine {
 
     fn answered(&mut self, fact: &Fact, out: &mut Vec<Command>) {
         let Fact::ModelAnswered { text, calls, stop, provider_state, output, output_fault, .. } = fact else { return };
+        self.note_tokens(fact);
         if *stop == StopReason::Refusal {
             let message = "the model, or its provider, refused to go on".to_owned();
             return self.fail(JobError::plain("Refused", message), out);
@@ -529,6 +535,7 @@ impl Machine {
     fn finish(&mut self, outcome: Outcome, out: &mut Vec<Command>) {
         out.extend(self.waiting().map(|a| Command::CloseApproval { approval: a.id.clone() }));
         self.pending.clear();
+        self.close_calls();
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);
     }

@@ -25,6 +25,9 @@ pub struct JobSpec {
     /// The jobs above it, outermost first, for a subagent's job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parent_jobs: Vec<String>,
+    /// The job of the same session whose conversation this one goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
     /// The agent.
     pub agent: AgentSpec,
     /// The input: text, or any JSON where the agent declares a schema.
@@ -39,6 +42,22 @@ pub struct JobSpec {
     /// Whose lifecycle hooks are asked; absent: nobody's. Since logic 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<LifecycleSpec>,
+}
+
+/// The conversation before a job: that of the session's earlier jobs, which the machine never looks into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Continues {
+    /// The session's job before this one.
+    pub job: String,
+    /// The running digest over the conversation at that job's end.
+    pub conversation: String,
+    /// How many messages it has.
+    pub messages: u32,
+    /// Bytes of their values.
+    pub bytes: u64,
+    /// Tokens of it, as the provider reported them with that job's last turn (its request and its answer).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// An agent, as it was when the job started.

@@ -15,6 +15,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval::{self, Approval};
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
+use hookwright_core::message::Message;
 use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -30,6 +31,8 @@ type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
 
 pub(super) struct Runner {
     machine: Machine,
+    /// The conversation of the session's earlier jobs.
+    earlier: Vec<Message>,
     journal: Journal,
     workshop: Arc<Workshop>,
     /// Begun and durable after the next commit; then carried out.
@@ -66,7 +69,8 @@ impl Runner {
         let mut journal = Journal::new(deps.store.clone(), None, Head::default(), None);
         journal.record(now, Fact::Started { spec: Box::new(run.spec) });
         journal.blobs(run.blobs);
-        let mut runner = Self::assemble(deps, machine, journal, observer);
+        let earlier = super::earlier::of(&*deps.store, &machine).await?;
+        let mut runner = Self::assemble(deps, machine, earlier, journal, observer);
         runner.emit(now, commands)?;
         runner.status();
         let (batch, fresh) = runner.journal.take();
@@ -78,7 +82,13 @@ impl Runner {
         Ok(runner)
     }
 
-    fn assemble(mut deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
+    fn assemble(
+        mut deps: Deps,
+        machine: Machine,
+        earlier: Vec<Message>,
+        journal: Journal,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
@@ -95,6 +105,7 @@ impl Runner {
         };
         Self {
             machine,
+            earlier,
             journal,
             workshop: Arc::new(workshop),
             next: vec![],
@@ -192,7 +203,7 @@ impl Runner {
     async fn carry_out(&mut self, command: Command) -> Result<(), RunError> {
         let Some(effect) = command.effect().map(str::to_owned) else { return Ok(()) };
         let conversation = match &command {
-            Command::CallModel { .. } => self.machine.conversation().to_vec(),
+            Command::CallModel { .. } => self.conversation(),
             _ => vec![],
         };
         let mut expires_ms = 0;
@@ -209,6 +220,12 @@ impl Runner {
         self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
         self.handles.insert(effect, handle);
         Ok(())
+    }
+
+    /// The conversation as the model sees it: what the session's earlier jobs left, then this job's own.
+    fn conversation(&self) -> Vec<Message> {
+        let earlier = if self.machine.carries_earlier() { &self.earlier[..] } else { &[] };
+        [earlier, self.machine.conversation()].concat()
     }
 
     /// Takes in what has ended, until the job is over.

@@ -227,6 +227,7 @@ fn new_job(on: Moment) -> Which {
         node: "n".into(),
         session: "s".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "dev".into(),
             plugin: "p".into(),
@@ -363,7 +364,7 @@ async fn an_approval_whose_row_shows_something_else_gets_no_yes() {
 #[tokio::test]
 async fn a_call_that_was_begun_and_cannot_be_repeated_may_have_been_made() {
     let mut world = world(answer("allow"), json!({"content": []}));
-    let traits = ToolTraits { idempotent: vec!["push".into()], trust_annotations: false };
+    let traits = ToolTraits { idempotent: vec!["push".into()], ..ToolTraits::default() };
     world.deps.traits = HashMap::from([("git".to_owned(), traits)]);
     assert!(matches!(world.run(new_job(Moment::JobStart)).await.unwrap(), End::Finished(_)));
     // The process died while the call was under way, and its server does not come up again.

@@ -41,6 +41,7 @@ pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
         node: "n1".into(),
         session: "s1".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "releaser".into(),
             plugin: "release".into(),

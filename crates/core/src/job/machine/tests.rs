@@ -1,5 +1,7 @@
 //! The machine against a simulated world: what happens is fixed by each effect's id, only the order of arrival varies.
 
+mod session;
+
 use super::*;
 use crate::chain::HookOutcome;
 use crate::history::{Head, Record, replay};
@@ -19,6 +21,7 @@ pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
         node: "n1".into(),
         session: "s1".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "dev".into(),
             plugin: "p".into(),
