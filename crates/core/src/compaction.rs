@@ -15,18 +15,26 @@ mod weight;
 pub use meter::{Meter, Rate};
 pub use plan::{Needs, Part, Plan, TooSmall, essentials, plan};
 pub use transcript::{plain, transcript};
-pub use weight::{is_model_turn, parts, request_bytes, weight};
+pub use weight::{parts, request_bytes, turns_of, weight};
 
-/// How the message begins that holds a summary. The rest are the model's own words.
-pub const SUMMARY_LEAD: &str = "[Summary of the work so far, made when the conversation was compacted]";
+const SUMMARY_LEAD: &str = "[Summary of the work so far, made when the conversation was compacted; turns: ";
+
+/// The message that stands for so many turns of the model: our words on what it is, then the model's own words.
+pub fn summary_message(turns: u32, words: &str) -> String {
+    format!("{SUMMARY_LEAD}{turns}]\n{words}")
+}
+
+/// How many turns a text stands for, if it is [`summary_message`]'s.
+fn replaced_turns(text: &str) -> Option<u32> {
+    text.strip_prefix(SUMMARY_LEAD)?.split_once(']')?.0.parse().ok()
+}
 
 /// What the user side says between a summary and the turns that were kept: roles go on taking turns, and the task goes on.
 pub const GO_ON: &str = "[The conversation before this was compacted to fit the model's window. Go on with the task.]";
 
 /// What stands in the summary's place where none could be made.
 pub fn left_out(turns: u32) -> String {
-    let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-    format!("{SUMMARY_LEAD}\n(No summary could be made: {turns} of earlier work were left out.)")
+    summary_message(turns, "(No summary could be made. The messages of these turns were left out, the oldest first.)")
 }
 
 /// The system prompt of a request for a summary. What is summarised is untrusted: results of tools, and what people and models wrote.

@@ -56,6 +56,11 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// A meter for a conversation that goes on; its tokens, where they were reported.
+    pub fn of(tokens: Option<u64>) -> Self {
+        Self { reported: tokens, ..Self::default() }
+    }
+
     /// The rate as it is known.
     pub fn rate(&self) -> Rate {
         self.rate

@@ -15,7 +15,7 @@ const MOST_SUMMARY: u64 = 4_096;
 /// Bytes of a transcript at most, however large the window is.
 const MOST_TRANSCRIPT: u64 = 4 * 1024 * 1024;
 /// Bytes of the two messages that stand for what was replaced, beside the summary itself.
-const FRAME: u64 = SUMMARY_LEAD.len() as u64 + GO_ON.len() as u64 + 100;
+pub(super) const FRAME: u64 = SUMMARY_LEAD.len() as u64 + GO_ON.len() as u64 + 120;
 
 /// A message as a plan sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,19 +54,31 @@ pub struct Plan {
     /// results are cut.
     pub keep_from: usize,
     /// Tokens of the summary; 0 where none is made.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub summary_tokens: u32,
     /// Bytes of the transcript that it is made from.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub transcript_bytes: u64,
     /// Bytes of each result that stays; absent: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(n: &u64) -> bool {
+    *n == 0
+}
+
 /// What can't be left out is larger than the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the model's window of {window} tokens is too small: the agent's instructions and functions need about {overhead_tokens} tokens, \
-     and the job's input about {task_tokens}. Offer fewer functions, shorten instructions or input, or choose a model with a larger window"
+     and the job's input about {task_tokens}. Offer fewer functions, shorten instructions or input, choose a model with a larger window, or set `context_window` if its window is larger"
 )]
 pub struct TooSmall {
     /// Tokens of the window.

@@ -44,12 +44,16 @@ fn needs(window: u64, overhead_bytes: u64) -> Needs {
     }
 }
 
+fn sizes(messages: &[Message]) -> Vec<Part> {
+    parts(messages, |_| u64::MAX)
+}
+
 /// What a request has after a plan, with a summary as long as it may be.
 fn after(parts: &[Part], plan: &Plan, needs: &Needs) -> u64 {
     let cut =
         |p: &Part| if p.result { plan.result_bytes.map_or(p.bytes, |cap| p.bytes.min(cap + 120)) } else { p.bytes };
     let kept: u64 = parts[plan.keep_from..].iter().map(cut).sum();
-    let frame = if plan.summary_tokens == 0 { 0 } else { (SUMMARY_LEAD.len() + GO_ON.len() + 100) as u64 };
+    let frame = if plan.summary_tokens == 0 { 0 } else { super::plan::FRAME };
     needs.overhead_bytes + parts[0].bytes + kept + frame + needs.rate.bytes(u64::from(plan.summary_tokens))
 }
 
@@ -115,7 +119,7 @@ fn windows_of_1k_8k_and_200k_keep_a_tail_and_get_a_summary_with_content() {
         {
             messages.extend(turn(1, result_bytes));
         }
-        let parts = parts(&messages, u64::MAX);
+        let parts = sizes(&messages);
         let plan = plan(&parts, &needs).unwrap();
         assert!(matches!(messages[plan.keep_from], Message::Assistant { .. }), "{window}");
         assert!((messages.len() - plan.keep_from) / 2 >= kept_turns, "{window}: {plan:?} of {}", messages.len());
@@ -131,7 +135,7 @@ fn a_last_turn_that_is_too_large_stays_with_its_results_cut() {
     let mut messages = vec![user("Fix the tests.")];
     messages.extend(turn(1, 500));
     messages.extend(turn(8, 8_000));
-    let (parts, needs) = (parts(&messages, u64::MAX), needs(8_000, 800));
+    let (parts, needs) = (sizes(&messages), needs(8_000, 800));
     let plan = plan(&parts, &needs).unwrap();
     assert_eq!(plan.keep_from, 3);
     assert!(plan.result_bytes.is_some_and(|cap| cap > 500), "{plan:?}");
@@ -142,7 +146,7 @@ fn a_last_turn_that_is_too_large_stays_with_its_results_cut() {
 fn where_only_results_are_too_large_no_summary_is_asked_for() {
     let mut messages = vec![user("Fix the tests.")];
     messages.extend(turn(8, 8_000));
-    let plan = plan(&parts(&messages, u64::MAX), &needs(8_000, 800)).unwrap();
+    let plan = plan(&sizes(&messages), &needs(8_000, 800)).unwrap();
     assert_eq!((plan.keep_from, plan.summary_tokens), (1, 0));
     assert!(plan.result_bytes.is_some());
 }
@@ -152,7 +156,7 @@ fn a_turn_whose_own_words_fill_the_window_is_summarised_too() {
     let mut messages = vec![user("Write it.")];
     messages.push(calls(1, &json!({"text": "x".repeat(31_000)})));
     messages.push(result(json!("ok")));
-    let plan = plan(&parts(&messages, u64::MAX), &needs(8_000, 800)).unwrap();
+    let plan = plan(&sizes(&messages), &needs(8_000, 800)).unwrap();
     assert_eq!((plan.keep_from, plan.result_bytes), (3, None));
     assert!(plan.summary_tokens > 0);
 }
@@ -160,29 +164,29 @@ fn a_turn_whose_own_words_fill_the_window_is_summarised_too() {
 #[test]
 fn nothing_is_planned_where_nothing_can_be_left_out() {
     for messages in [vec![user("x")], vec![user(&"x".repeat(40_000))], [vec![user("x")], turn(1, 100)].concat()] {
-        assert_eq!(plan(&parts(&messages, u64::MAX), &needs(8_000, 800)), None);
+        assert_eq!(plan(&sizes(&messages), &needs(8_000, 800)), None);
     }
     let mut unknown = needs(0, 0);
     unknown.window = None;
-    assert_eq!(plan(&parts(&[vec![user("x")], turn(1, 9_000)].concat(), u64::MAX), &unknown), None);
+    assert_eq!(plan(&sizes(&[vec![user("x")], turn(1, 9_000)].concat()), &unknown), None);
     assert_eq!(plan(&[], &unknown), None);
 }
 
 #[test]
 fn a_summary_alone_is_not_summarised_again_but_for_a_deeper_cut() {
-    let mut messages = vec![user("x"), said(&format!("{SUMMARY_LEAD}\n{}", "s".repeat(9_000))), user(GO_ON)];
+    let mut messages = vec![user("x"), said(&summary_message(7, &"s".repeat(9_000))), user(GO_ON)];
     messages.extend(turn(1, 12_000));
     let mut needs = Needs { frame: 2, ..needs(8_000, 800) };
-    let first = plan(&parts(&messages, u64::MAX), &needs);
+    let first = plan(&sizes(&messages), &needs);
     assert!(first.is_none_or(|p| p.keep_from == 1 && p.summary_tokens == 0), "{first:?}");
     needs.level = 1;
-    assert!(plan(&parts(&messages, u64::MAX), &needs).is_some_and(|p| p.keep_from == 3 && p.summary_tokens > 0));
+    assert!(plan(&sizes(&messages), &needs).is_some_and(|p| p.keep_from == 3 && p.summary_tokens > 0));
 }
 
 #[test]
 fn earlier_jobs_of_a_session_are_summarised_where_the_job_has_said_nothing_yet() {
     let needs = Needs { earlier_bytes: 30_000, ..needs(8_000, 800) };
-    let plan = plan(&parts(&[user("And now?")], u64::MAX), &needs).unwrap();
+    let plan = plan(&sizes(&[user("And now?")]), &needs).unwrap();
     assert_eq!((plan.keep_from, plan.summary_tokens > 0), (1, true));
 }
 
@@ -192,7 +196,7 @@ fn without_a_known_window_what_the_provider_refused_is_the_measure_and_each_time
     for _ in 0..50 {
         messages.extend(turn(1, 1_000));
     }
-    let parts = parts(&messages, u64::MAX);
+    let parts = sizes(&messages);
     let mut kept = usize::MAX;
     for level in 0..3 {
         let needs = Needs { window: None, refused_bytes: Some(60_000), level, ..needs(0, 800) };
@@ -292,6 +296,17 @@ fn sized_turn(results: usize, bytes: usize) -> Vec<Message> {
     turn
 }
 
+#[test]
+fn turns_are_counted_through_summaries_and_hooks_make_none() {
+    assert_eq!(turns_of(&said("done")), 1);
+    assert_eq!(turns_of(&calls(2, &json!({}))), 1);
+    assert_eq!(turns_of(&said(&summary_message(12, "All done."))), 12);
+    assert_eq!(turns_of(&said(&left_out(3))), 3);
+    assert_eq!((turns_of(&user("x")), turns_of(&result(json!("x")))), (0, 0));
+    let call = AssistantCall { provider_id: "hw_stop_1".into(), tool: "todo._Stop".into(), arguments: sized(2) };
+    assert_eq!(turns_of(&Message::Assistant { text: None, calls: vec![call], provider_state: None }), 0);
+}
+
 fn conversation() -> impl Strategy<Value = Vec<Message>> {
     let turn =
         (0..5_usize, 0..40_000_usize, 0..2_000_usize, any::<bool>()).prop_map(|(results, bytes, own, correction)| {
@@ -321,7 +336,7 @@ proptest! {
     ) {
         let rate = Rate::seen(micro * 100, 100_000_000);
         let needs = Needs { refused_bytes: refused, rate, earlier_bytes: earlier, level, ..needs(window, overhead) };
-        let parts = parts(&messages, 50_000);
+        let parts = parts(&messages, |_| 50_000);
         let Some(plan) = plan(&parts, &needs) else { return Ok(()) };
         prop_assert!(plan.keep_from >= 1 && plan.keep_from <= messages.len());
         if let Some(first) = messages.get(plan.keep_from) {
@@ -360,7 +375,7 @@ proptest! {
         let (mut messages, mut frame) = (vec![user("Fix the tests.")], 0);
         for (results, bytes) in turns {
             messages.extend(sized_turn(results, bytes.min(usize::try_from(limit).unwrap())));
-            let parts = parts(&messages, limit);
+            let parts = parts(&messages, |_| limit);
             let tokens = rate.tokens(parts.iter().map(|p| p.bytes).sum::<u64>() + 800);
             if tokens < trigger(window, None) {
                 continue;
@@ -377,7 +392,7 @@ proptest! {
                 }
             }
             if plan.summary_tokens > 0 {
-                let bytes = SUMMARY_LEAD.len() as u64 + rate.bytes(u64::from(plan.summary_tokens));
+                let bytes = 100 + rate.bytes(u64::from(plan.summary_tokens));
                 let text = Some(sized(usize::try_from(bytes).unwrap()));
                 let summary = Message::Assistant { text, calls: vec![], provider_state: None };
                 messages = vec![messages.swap_remove(0), summary, user(GO_ON)];

@@ -1,9 +1,10 @@
 //! How many bytes a message adds to a request. Digests' lengths suffice, so the machine can count without seeing a value.
 
-use super::SUMMARY_LEAD;
 use super::plan::Part;
+use super::replaced_turns;
 use crate::FunctionName;
-use crate::message::{FunctionSpec, Message};
+use crate::lifecycle::is_delivery;
+use crate::message::{AssistantCall, FunctionSpec, Message};
 use serde_json::Value;
 
 /// Bytes around each message and each call: roles, ids, quotes.
@@ -27,31 +28,29 @@ pub fn weight(message: &Message, result_bytes: u64) -> u64 {
     content.saturating_add(FRAME)
 }
 
-/// Whether a message is a turn of the model, and no summary of turns. What a lifecycle hook says is delivered as a call of its own (SPEC §9);
+/// How many turns of the model a message stands for: a summary for those that it says. What a lifecycle hook says is delivered as a call of its own (SPEC §9);
 /// no model made it. The values must be present.
-pub fn is_model_turn(message: &Message) -> bool {
-    match message {
-        Message::Assistant { text: None, calls, .. } if !calls.is_empty() => !calls.iter().all(|call| {
-            call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle())
-        }),
-        Message::Assistant { text: Some(text), calls, .. } if calls.is_empty() => {
-            !text.value.as_deref().and_then(Value::as_str).is_some_and(|text| text.starts_with(SUMMARY_LEAD))
-        }
-        Message::Assistant { .. } => true,
-        Message::User { .. } | Message::Tool { .. } => false,
+pub fn turns_of(message: &Message) -> u32 {
+    let Message::Assistant { text, calls, .. } = message else { return 0 };
+    let hook = |call: &AssistantCall| {
+        call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle())
+    };
+    if text.is_none() && !calls.is_empty() {
+        return u32::from(!calls.iter().all(hook));
     }
+    let said = text.as_ref().and_then(|text| text.value.as_deref()).and_then(Value::as_str).unwrap_or_default();
+    if calls.is_empty() { replaced_turns(said).unwrap_or(1) } else { 1 }
 }
 
-/// The sizes of a conversation's messages, for a plan.
-pub fn parts(messages: &[Message], result_bytes: u64) -> Vec<Part> {
-    messages
-        .iter()
-        .map(|message| Part {
-            bytes: weight(message, result_bytes),
-            result: matches!(message, Message::Tool { .. }),
-            turn: matches!(message, Message::Assistant { .. }),
-        })
-        .collect()
+/// The sizes of a conversation's messages, for a plan; `limit` says how much of a result is sent. What hooks say is never cut.
+pub fn parts(messages: &[Message], limit: impl Fn(usize) -> u64) -> Vec<Part> {
+    let cut = |message: &Message| matches!(message, Message::Tool { provider_id, tool, .. } if !is_delivery(provider_id, tool));
+    let part = |(i, message)| Part {
+        bytes: weight(message, limit(i)),
+        result: cut(message),
+        turn: matches!(message, Message::Assistant { .. }),
+    };
+    messages.iter().enumerate().map(part).collect()
 }
 
 /// Bytes of a request's overhead (instructions, schemas of functions and of the output), and of its messages, whose values are present.

@@ -1,6 +1,7 @@
 //! The machine itself.
 
 mod advice;
+mod compacting;
 mod session;
 
 use super::command::Command;
@@ -9,6 +10,7 @@ use super::spec::{JobError, JobSpec, LOGIC_VERSION, Outcome};
 use crate::approval::Approval;
 use crate::call::Call;
 use crate::chain::{Chain, Step};
+use crate::compaction::Plan;
 use crate::event::Moment;
 use crate::json;
 use crate::matching::Matching;
@@ -36,6 +38,8 @@ pub struct Machine {
     pending: Vec<Pending>,
     corrections: u32,
     #[serde(default)]
+    compacting: compacting::Compacting,
+    #[serde(default)]
     carried: session::Carried,
     /// The job's input, as the hooks at its start left it.
     #[serde(default)]
@@ -55,6 +59,8 @@ enum Phase {
     },
     Model,
     Calls(Vec<Call>),
+    /// The conversation is being compacted.
+    Compacting(Plan),
     /// Servers are asked for advice.
     Lifecycle(Ask),
     End(Chain),
@@ -136,6 +142,7 @@ impl Machine {
         let carried = session::Carried::of(&spec);
         let mut machine = Self {
             conversation: carried.digest(&spec),
+            compacting: compacting::Compacting::of(&spec),
             spec,
             phase: Phase::Start(chain),
             turn: 0,
@@ -203,6 +210,7 @@ impl Machine {
             | Fact::ModelAnswered { effect, .. }
             | Fact::ModelFailed { effect, .. }
             | Fact::ToolReturned { effect, .. }
+            | Fact::Compacted { effect, .. }
             | Fact::LifecycleAnswered { effect, .. }
             | Fact::ApprovalDecided { effect, .. }
             | Fact::ApprovalExpired { effect, .. } => {
@@ -246,6 +254,7 @@ impl Machine {
             Command::Ask { .. }
             | Command::CallTool { .. }
             | Command::CallModel { .. }
+            | Command::Compact { .. }
             | Command::AskLifecycle { .. }
             | Command::CloseApproval { .. }
             | Command::Finish { .. } => None,
@@ -315,13 +324,12 @@ impl Machine {
                 self.hook_denied(&denial, out);
             }
             (Phase::Model, Fact::ModelAnswered { .. }) => self.answered(fact, out),
-            (Phase::Model, Fact::ModelFailed { fault, message, .. }) => {
-                let kind = match fault {
-                    ModelFault::ContextFull => "ContextFull",
-                    ModelFault::Failed => "ModelFailed",
-                };
-                self.fail(JobError::plain(kind, message.clone()), out);
-            }
+            (Phase::Model, Fact::ModelFailed { fault, message, sent, .. }) => match fault {
+                ModelFault::ContextFull => self.context_full(message, *sent, out),
+                ModelFault::WindowTooSmall => self.fail(JobError::plain("ContextFull", message.clone()), out),
+                ModelFault::Failed => self.fail(JobError::plain("ModelFailed", message.clone()), out),
+            },
+            (Phase::Compacting(_), Fact::Compacted { .. }) => self.compaction_done(fact, out),
             (Phase::Lifecycle(_), Fact::LifecycleAnswered { answers, .. }) => self.advised(answers, out),
             (Phase::Calls(calls), _) => {
                 let Some(call) = call_of(calls, effect) else { return Err(Mismatch::unexpected(fact)) };
@@ -341,6 +349,7 @@ impl Machine {
             Phase::StartPerson { .. }
             | Phase::Model
             | Phase::Calls(_)
+            | Phase::Compacting(_)
             | Phase::Lifecycle(_)
             | Phase::EndPerson { .. }
             | Phase::Finishing(_)
@@ -370,7 +379,12 @@ impl Machine {
                 self.open(None, out);
             }
             Phase::End(_) | Phase::EndPerson { .. } => self.finish(Outcome::Completed { output: value }, out),
-            Phase::Model | Phase::Calls(_) | Phase::Lifecycle(_) | Phase::Finishing(_) | Phase::Finished(_) => {}
+            Phase::Model
+            | Phase::Calls(_)
+            | Phase::Compacting(_)
+            | Phase::Lifecycle(_)
+            | Phase::Finishing(_)
+            | Phase::Finished(_) => {}
         }
     }
 
@@ -391,22 +405,25 @@ impl Machine {
     }
 
     fn next_turn(&mut self, out: &mut Vec<Command>) {
-        if self.turn >= self.spec.agent.max_turns {
+        if self.turn >= self.spec.agent.max_turns && !self.owes_turn() {
             let message = format!("the job ended after {} model turns, the agent's max_turns", self.turn);
             self.fail(JobError::plain("MaxTurns", message), out);
             return;
         }
-        self.turn += 1;
-        out.push(Command::CallModel {
-            effect: format!("t{}.model", self.turn),
-            turn: self.turn,
-            conversation: self.conversation.clone(),
-        });
+        if self.compacts_first(out) {
+            return;
+        }
+        self.turn += u32::from(!self.owes_turn());
+        let effect = self.model_effect();
+        out.push(Command::CallModel { effect, turn: self.turn, conversation: self.conversation.clone() });
         self.phase = Phase::Model;
     }
 
     fn answered(&mut self, fact: &Fact, out: &mut Vec<Command>) {
-        let Fact::ModelAnswered { text, calls, stop, provider_state, output, output_fault, .. } = fact else { return };
+        let Fact::ModelAnswered { text, calls, stop, usage, sent, provider_state, output, output_fault, .. } = fact
+        else {
+            return;
+        };
         self.note_tokens(fact);
         if *stop == StopReason::Refusal {
             let message = "the model, or its provider, refused to go on".to_owned();
@@ -429,6 +446,7 @@ impl Machine {
                 .collect(),
             provider_state: provider_state.clone(),
         });
+        self.measured(*usage, *sent);
         if !calls.is_empty() {
             self.advice.worked();
             let turn = self.turn;
@@ -526,6 +544,7 @@ impl Machine {
         };
         self.conversation = json::sha256_hex(format!("{}\n{digest}", self.conversation).as_bytes());
         self.messages.push(message);
+        self.grew(self.messages.len() - 1);
     }
 
     fn fail(&mut self, error: JobError, out: &mut Vec<Command>) {
@@ -559,6 +578,7 @@ fn fits(command: &Command, fact: &Fact) -> bool {
         (command, fact),
         (Command::Ask { .. }, Fact::HookAnswered { .. })
             | (Command::CallTool { .. }, Fact::ToolReturned { .. })
+            | (Command::Compact { .. }, Fact::Compacted { .. })
             | (Command::CallModel { .. }, Fact::ModelAnswered { .. } | Fact::ModelFailed { .. })
             | (Command::OpenApproval { .. }, Fact::ApprovalDecided { .. } | Fact::ApprovalExpired { .. })
     )

@@ -89,6 +89,9 @@ pub struct AgentSpec {
     /// Output tokens of a model turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// Tokens of the model's window: what the manifest says, else what the provider told when the job started. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 /// How a job ended.

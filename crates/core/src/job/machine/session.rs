@@ -29,6 +29,13 @@ impl Carried {
     }
 }
 
+impl Carried {
+    /// A compaction took the conversation before this job into its summary; what was reported of it counts no longer.
+    pub(super) fn replaced(&mut self) {
+        *self = Self::default();
+    }
+}
+
 impl Machine {
     /// Whether the conversation of the session's earlier jobs ([`JobSpec::continues`]) stands before this job's own.
     pub fn carries_earlier(&self) -> bool {

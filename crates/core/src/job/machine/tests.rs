@@ -1,5 +1,6 @@
 //! The machine against a simulated world: what happens is fixed by each effect's id, only the order of arrival varies.
 
+mod compacting;
 mod session;
 
 use super::*;
@@ -33,6 +34,7 @@ pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
             output_schema: None,
             max_turns: 10,
             max_tokens: None,
+            context_window: None,
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks },
@@ -71,6 +73,7 @@ fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
             .collect(),
         stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls },
         usage: Some(Usage::default()),
+        sent: None,
         provider_state: None,
         output: None,
         output_fault: None,
@@ -551,7 +554,10 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
             0 => Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() },
             n => decided(c, n > 1),
         },
-        Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
+        Command::AskLifecycle { .. }
+        | Command::Compact { .. }
+        | Command::CloseApproval { .. }
+        | Command::Finish { .. } => panic!("{c:?}"),
     };
     (s, oracle)
 }
