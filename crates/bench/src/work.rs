@@ -89,6 +89,7 @@ impl Work {
                 output_schema: None,
                 max_turns: self.turns + 1,
                 max_tokens: None,
+                context_window: None,
             },
             input: Stored::inline(json!("go")),
             hooks: HookSet { manifests: vec![], hooks },

@@ -234,6 +234,7 @@ impl Tenant {
             output_schema: decl.output_schema.clone().map(&mut keep),
             max_turns: decl.max_turns.unwrap_or(self.config.limits.max_turns),
             max_tokens: decl.max_tokens,
+            context_window: decl.context_window.map(u64::from),
         })
     }
 }

@@ -61,5 +61,12 @@ pub fn result_limit(limit: u64, window: Option<u64>, rate: Rate) -> u64 {
     window.map_or(limit, |window| limit.min((rate.bytes(window) / 4).max(256)))
 }
 
+/// Bytes of one lifecycle hook's text in a job with this window, where so many servers may speak: `limit`, and all together no more than
+/// a sixteenth of the window. So advice never fills the room that a compaction made.
+pub fn advice_limit(limit: u64, window: Option<u64>, servers: usize) -> u64 {
+    let share = |window| Rate::default().bytes(window) / 16 / (servers as u64).max(1);
+    window.map_or(limit, |window| limit.min(share(window).max(200)))
+}
+
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod earlier;
 mod effects;
 pub(crate) mod journal;
 mod runner;
+mod talk;
 
 pub use catalogue::ToolTraits;
 pub use earlier::{Earlier, walk};

@@ -229,6 +229,11 @@ fn a_result_is_cut_to_a_quarter_of_a_small_window() {
     assert_eq!(result_limit(51_200, Some(200_000), rate), 51_200);
     assert_eq!(result_limit(51_200, Some(8_000), rate), 8_000);
     assert_eq!(result_limit(51_200, Some(1), rate), 256);
+    for (window, servers, bytes) in
+        [(None, 3, 16_384), (Some(200_000), 3, 16_384), (Some(8_000), 2, 1_000), (Some(1), 0, 200)]
+    {
+        assert_eq!(advice_limit(16_384, window, servers), bytes, "{window:?}");
+    }
 }
 
 #[test]

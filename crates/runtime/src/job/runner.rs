@@ -4,6 +4,7 @@ mod resume;
 
 use super::effects::{Done, Workshop};
 use super::journal::Journal;
+use super::talk::Talk;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
@@ -20,7 +21,11 @@ use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, watch};
+
+/// How long a model is asked for its window, should it not bound that itself.
+const WINDOW_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
@@ -61,7 +66,11 @@ impl Runner {
         }
     }
 
-    async fn create(deps: Deps, run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+    async fn create(deps: Deps, mut run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+        if run.spec.agent.context_window.is_none() {
+            let told = tokio::time::timeout(WINDOW_PATIENCE, deps.model.window()).await;
+            run.spec.agent.context_window = told.ok().flatten();
+        }
         let now = deps.clock.now_ms();
         let job = run.spec.job.clone();
         let (machine, commands) =
@@ -202,10 +211,7 @@ impl Runner {
 
     async fn carry_out(&mut self, command: Command) -> Result<(), RunError> {
         let Some(effect) = command.effect().map(str::to_owned) else { return Ok(()) };
-        let conversation = match &command {
-            Command::CallModel { .. } => self.conversation(),
-            _ => vec![],
-        };
+        let talk = Talk::of(&command, &self.machine, &self.earlier);
         let mut expires_ms = 0;
         if let Command::OpenApproval { effect, approval } = &command {
             let opened = self.opened.get(effect).copied().unwrap_or_default();
@@ -215,17 +221,11 @@ impl Runner {
         }
         let (workshop, sender) = (self.workshop.clone(), self.sender.clone());
         let again = self.again.remove(&effect);
-        let work = async move { workshop.execute(command, conversation, expires_ms, again, sender).await };
+        let work = async move { workshop.execute(command, talk, expires_ms, again, sender).await };
         let (handle, registration) = AbortHandle::new_pair();
         self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration).boxed());
         self.handles.insert(effect, handle);
         Ok(())
-    }
-
-    /// The conversation as the model sees it: what the session's earlier jobs left, then this job's own.
-    fn conversation(&self) -> Vec<Message> {
-        let earlier = if self.machine.carries_earlier() { &self.earlier[..] } else { &[] };
-        [earlier, self.machine.conversation()].concat()
     }
 
     /// Takes in what has ended, until the job is over.
@@ -304,6 +304,7 @@ impl Runner {
                 Command::Ask { .. }
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
+                | Command::Compact { .. }
                 | Command::AskLifecycle { .. }
                 | Command::OpenApproval { .. } => {
                     let fact = Fact::Begun { command: command.digest_only() };
@@ -428,6 +429,7 @@ fn effect_of(fact: &Fact) -> Option<&str> {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::Compacted { effect, .. }
         | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => Some(effect),

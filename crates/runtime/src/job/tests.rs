@@ -239,6 +239,7 @@ fn new_job(on: Moment) -> Which {
             output_schema: None,
             max_turns: 10,
             max_tokens: None,
+            context_window: None,
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks: vec![hook] },

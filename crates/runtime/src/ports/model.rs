@@ -45,22 +45,14 @@ pub struct TurnRequest<'a> {
     pub purpose: Purpose,
 }
 
-/// What a turn is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// The job's next turn.
-    Turn {
-        /// Turns of the model that a compaction took out of the conversation. Providers have no use for it; a script counts them.
-        replaced: u32,
-    },
+    #[default]
+    Turn,
     /// A summary of work so far. No function may be called.
     Summary,
-}
-
-impl Default for Purpose {
-    fn default() -> Self {
-        Self::Turn { replaced: 0 }
-    }
 }
 
 /// Takes a turn's text as it streams.

@@ -3,7 +3,7 @@
 use super::format::{CallWire, ErrorWire, ExpectWire, ScriptWire, StopWire, TurnWire};
 use crate::secret::quote;
 use crate::wire::{Ids, content_text, parse_arguments};
-use hookwright_core::compaction::{is_model_turn, request_bytes};
+use hookwright_core::compaction::{request_bytes, turns_of};
 use hookwright_core::message::{Message, StopReason, Usage};
 use hookwright_runtime::ports::model::{ModelError, Purpose, Turn, TurnCall, TurnRequest, TurnSink};
 use serde_json::Value;
@@ -23,11 +23,10 @@ pub(super) async fn turn(
             "{file} (scripted): the prompt is too long: {tokens} tokens > {window} maximum"
         )));
     }
-    let replaced = match request.purpose {
-        Purpose::Turn { replaced } => replaced as usize,
-        Purpose::Summary => return summary(file, script, &request, tokens),
-    };
-    let played = replaced + request.messages.iter().filter(|m| is_model_turn(m)).count();
+    if request.purpose == Purpose::Summary {
+        return summary(file, script, &request, tokens);
+    }
+    let played = request.messages.iter().map(|m| turns_of(m) as usize).sum::<usize>();
     let seen = seen(request.messages);
     let at = played + 1;
     let Some(turn) = script.turns.get(played) else {
@@ -136,7 +135,7 @@ fn error_of(error: ErrorWire, what: &str) -> ModelError {
 
 /// What the model was told since its last turn, as text.
 fn seen(messages: &[Message]) -> String {
-    let since = messages.iter().rposition(is_model_turn).map_or(0, |i| i + 1);
+    let since = messages.iter().rposition(|m| turns_of(m) > 0).map_or(0, |i| i + 1);
     let texts = messages.get(since..).unwrap_or_default().iter().filter_map(|message| match message {
         Message::User { content } | Message::Tool { content, .. } => content.value.as_deref().map(content_text),
         Message::Assistant { .. } => None,

@@ -195,8 +195,8 @@ async fn a_script_summarises_and_counts_the_turns_that_were_replaced() {
     assert!(opened("summary: a\nsummary_error: refused\nturns:\n  - say: a\n").1.is_err());
     assert!(opened("window: 0\nturns:\n  - say: a\n").1.is_err());
 
-    let mut asking = Asking { purpose: Purpose::Turn { replaced: 2 }, ..Asking::user("Go.") };
-    asking.messages.push(assistant(Some(&format!("{}\nAll done.", hookwright_core::compaction::SUMMARY_LEAD)), vec![]));
+    let mut asking = Asking::user("Go.");
+    asking.messages.push(assistant(Some(&hookwright_core::compaction::summary_message(2, "All done.")), vec![]));
     let script = model("turns:\n  - say: one\n  - say: two\n  - say: three\n");
     assert_eq!(asking.ask(&*script, &Sink::default()).await.unwrap().text.as_deref(), Some("three"));
 }
