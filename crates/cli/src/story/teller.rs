@@ -265,7 +265,7 @@ impl Teller {
         self.put(if summary.is_some() || fault.is_some() { line.add(Role::Dim, &took) } else { line });
         match (summary, fault) {
             (Some(summary), _) => match compaction::words(summary) {
-                Some(words) => self.block(&words.to_owned(), TEXT_ROWS, Role::Dim),
+                Some(words) => self.block(words, TEXT_ROWS, Role::Dim),
                 None => self.put(Line::more().add(Role::Dim, &values::elsewhere(summary))),
             },
             (None, Some(why)) => self.block(why, TEXT_ROWS, Role::Warn),

@@ -163,7 +163,7 @@ async fn anthropics_limit_of_an_answer_leaves_a_small_window_room() {
         (Some(1_000_000), None, 32_000),
     ] {
         let server = Server::start(vec![Reply::sse(crate::bodies::hello("anthropic"))]).await;
-        let asking = Asking { window, max_tokens, ..Asking::user("Go.") };
+        let asking = Asking { max_tokens, window, ..Asking::user("Go.") };
         asking.ask(&*server.model("anthropic/claude-x"), &Sink::default()).await.unwrap();
         assert_eq!(server.body(0)["max_tokens"], sent);
     }
