@@ -196,7 +196,16 @@ fn max_tokens_and_refusal_are_not_gated() {
         let oracle = |c: &Command| match c {
             Command::CallModel { effect, .. } => {
                 let Fact::ModelAnswered {
-                    effect, text, calls, usage, sent, provider_state, output, output_fault, ms, ..
+                    effect,
+                    text,
+                    calls,
+                    usage,
+                    sent,
+                    provider_state,
+                    output,
+                    output_fault,
+                    ms,
+                    ..
                 } = turn(effect, "half", &[])
                 else {
                     panic!()
