@@ -18,6 +18,17 @@ pub(super) fn word(fact: &Fact) -> (char, Role, String) {
     }
 }
 
+/// The same for the one line of a history.
+pub(super) fn short(fact: &Fact) -> String {
+    let Fact::Compacted { summary, fault, turns, .. } = fact else { return String::new() };
+    let turns = units::plural(u64::from(*turns), "turn");
+    match (summary, fault) {
+        (Some(_), _) => format!("compacted {turns}"),
+        (None, Some(_)) => format!("left out {turns}, no summary"),
+        (None, None) => "shortened the last results".to_owned(),
+    }
+}
+
 /// The model's own words in a summary, without ours before them.
 pub(super) fn words(summary: &Stored) -> Option<&str> {
     let text = summary.value.as_deref()?.as_str()?;

@@ -154,8 +154,9 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         Fact::ModelFailed { message, .. } => line.add(Role::Bad, "model gave no turn").plain(": ").plain(message),
         Fact::ToolReturned { outcome, ms, .. } => returned(line, outcome, *ms, look),
         Fact::Compacted { summary, fault: why, ms, .. } => {
-            let (_, role, word) = compaction::word(fact);
-            let line = line.add(role, &word).add(Role::Dim, &format!(", {}", units::took(*ms)));
+            let line = line
+                .add(compaction::word(fact).1, &compaction::short(fact))
+                .add(Role::Dim, &format!(", {}", units::took(*ms)));
             match summary.as_ref().and_then(compaction::words).or(why.as_deref()) {
                 Some(words) => line.plain(": ").plain(words),
                 None => line,
@@ -215,9 +216,9 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
         },
         Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),
         Command::Compact { plan, .. } => line.plain(if plan.summary_tokens > 0 {
-            "asks the model to summarise what came before, for the window is nearly full"
+            "asks for a summary: the window is nearly full"
         } else {
-            "shortens the last results, for the window is nearly full"
+            "shortens the last results: the window is nearly full"
         }),
         Command::OpenApproval { approval, .. } => {
             let expiry = text::duration(approval.expires_after_ms);
