@@ -143,7 +143,11 @@ impl Tenant {
         let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
         tools
             .map(|t| {
-                let traits = ToolTraits { idempotent: t.idempotent.clone(), trust_annotations: t.trust_annotations };
+                let traits = ToolTraits {
+                    idempotent: t.idempotent.clone(),
+                    trust_annotations: t.trust_annotations,
+                    alias: None,
+                };
                 (t.id.clone(), traits)
             })
             .collect()
@@ -246,6 +250,7 @@ impl Tenant {
             output_schema: decl.output_schema.clone().map(&mut keep),
             max_turns: decl.max_turns.unwrap_or(self.config.limits.max_turns),
             max_tokens: decl.max_tokens,
+            context_window: decl.context_window.map(u64::from),
         })
     }
 }

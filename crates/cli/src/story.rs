@@ -8,6 +8,7 @@
 //! Invariant: what is left out is said, with its size.
 
 mod advice;
+mod compaction;
 pub(crate) mod diff;
 pub(crate) mod flow;
 pub(crate) mod history;

@@ -66,6 +66,7 @@ fn turn(machine: &mut Machine, head: &mut Head, commands: Vec<Command>) -> Vec<C
                 }],
                 stop: StopReason::ToolCalls,
                 usage: None,
+                sent: None,
                 provider_state: None,
                 output: None,
                 output_fault: None,

@@ -109,6 +109,24 @@ impl Call {
         }
     }
 
+    /// What the model reads of it where the job is cancelled now: its end if that stands, else that there is none.
+    pub(crate) fn cut_off(&self) -> CallEnd {
+        let tool = text::escape(&self.request.tool);
+        let why = match &self.state {
+            State::Done(end) => return end.clone(),
+            State::Queued | State::Before(_) | State::BeforePerson { .. } | State::Approved { .. } => {
+                format!("The call to {tool} was not made: the job was cancelled.")
+            }
+            State::Calling { .. } => format!(
+                "It is not known whether the call to {tool} was made: the job was cancelled meanwhile. Check before you call it again."
+            ),
+            State::After { .. } | State::AfterPerson { .. } => {
+                format!("The call to {tool} was made; the job was cancelled before its result could be given.")
+            }
+        };
+        CallEnd { content: said(why), is_error: true }
+    }
+
     /// Whether it waits for its turn: to begin, or to be made after a person's yes.
     pub(crate) fn is_queued(&self) -> bool {
         matches!(self.state, State::Queued | State::Approved { .. })

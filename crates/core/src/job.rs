@@ -13,8 +13,8 @@ mod machine;
 mod spec;
 
 pub use command::{Command, Settlement, settle};
-pub use fact::{Fact, ModelFault, RequestedCall, ToolOutcome};
+pub use fact::{Fact, ModelFault, RequestedCall, Sent, ToolOutcome};
 #[cfg(test)]
 pub(crate) use machine::tests::spec as tests_spec;
 pub use machine::{Machine, Mismatch};
-pub use spec::{AgentSpec, JobError, JobSpec, LOGIC_VERSION, Outcome};
+pub use spec::{AgentSpec, Continues, JobError, JobSpec, LOGIC_VERSION, Outcome};

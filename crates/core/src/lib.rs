@@ -10,6 +10,7 @@ pub mod answer;
 pub mod approval;
 pub mod call;
 pub mod chain;
+pub mod compaction;
 pub mod config;
 pub mod diagnostic;
 pub mod event;

@@ -84,6 +84,20 @@ pub fn elide_middle(text: &str, max_bytes: u64) -> String {
     format!("{}{}{}", &text[..head], mark(tail - head), &text[tail..])
 }
 
+/// The most that each may have so that all together keep to the limit: what short ones leave goes to the long ones.
+pub fn fair_share(mut weights: Vec<u64>, limit: u64) -> u64 {
+    weights.sort_unstable();
+    let (mut left, mut others) = (limit, weights.len() as u64);
+    for weight in weights {
+        if weight > left / others.max(1) {
+            break;
+        }
+        left -= weight;
+        others -= 1;
+    }
+    left.checked_div(others).unwrap_or(limit)
+}
+
 /// A duration as people write it in a manifest: `2s`, `500ms`, `1m`, `24h`.
 pub fn duration(ms: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];

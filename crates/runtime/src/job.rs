@@ -4,12 +4,15 @@
 //! Invariant: dropping the future of [`run`] ends everything under way; the history says what was.
 
 mod catalogue;
+mod earlier;
 mod effects;
 pub(crate) mod journal;
 mod runner;
+mod talk;
 mod under_way;
 
 pub use catalogue::ToolTraits;
+pub use earlier::{Earlier, walk};
 
 use crate::lifecycle::Standing;
 use crate::observe::Observer;

@@ -14,4 +14,6 @@ pub mod lifecycle;
 pub mod observe;
 pub mod ports;
 pub mod probe;
+pub mod session;
+pub mod toolbox;
 pub mod values;

@@ -13,6 +13,7 @@ pub(crate) use standing::Watched;
 use crate::hook::ms_since;
 use crate::ports::tools::{CallOutcome, ToolState, Tools};
 use futures_util::future::join_all;
+use hookwright_core::compaction;
 use hookwright_core::job::JobSpec;
 use hookwright_core::lifecycle::{self, Context, LifecycleAnswer, LifecycleOutcome, LifecycleSpec, Point, Strike};
 use hookwright_core::stored::{Blob, Stored};
@@ -84,7 +85,8 @@ impl Round<'_> {
         let mut blob = None;
         let outcome = match outcome {
             CallOutcome::Answered { result, .. } => {
-                let bytes = self.spec.limits.lifecycle_bytes;
+                let (limit, window) = (self.spec.limits.lifecycle_bytes, self.spec.agent.context_window);
+                let bytes = compaction::advice_limit(limit, window, self.lifecycle.servers.len());
                 match lifecycle::text_of(&result, bytes) {
                     Ok(Some(said)) => {
                         let body = lifecycle::body(self.point, server, &said, bytes);

@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod model;
+pub mod sessions;
 pub mod store;
 pub mod tools;

@@ -4,7 +4,7 @@ use crate::ports::store::{Store, StoreError};
 use hookwright_core::lifecycle;
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_core::stored::Stored;
-use hookwright_core::text::elide_middle;
+use hookwright_core::text::{elide_middle, fair_share};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,10 +69,12 @@ impl Values {
         }
     }
 
-    /// A conversation with all its values in it, results shortened for the model (elision comes last: SPEC §3).
-    pub async fn conversation(&self, messages: &[Message], result_bytes: u64) -> Result<Vec<Message>, StoreError> {
+    /// A conversation with all its values in it, results shortened for the model (elision comes last: SPEC §3): each to the limit at its
+    /// position; those without one stay whole.
+    pub async fn conversation(&self, messages: &[Message], limits: &[u64]) -> Result<Vec<Message>, StoreError> {
         let mut out = Vec::with_capacity(messages.len());
-        for message in messages {
+        for (i, message) in messages.iter().enumerate() {
+            let limit = limits.get(i).copied().unwrap_or(u64::MAX);
             out.push(match message {
                 Message::User { content } => Message::User { content: self.full(content).await? },
                 Message::Assistant { text, calls, provider_state } => {
@@ -92,7 +94,7 @@ impl Values {
                     content: match self.full(content).await? {
                         // It is short, and JSON: a middle that is taken out would make it unreadable.
                         content if lifecycle::is_delivery(provider_id, tool) => content,
-                        content => shorten(content, result_bytes),
+                        content => shorten(content, limit),
                     },
                     is_error: *is_error,
                 },
@@ -116,10 +118,29 @@ fn shorten(content: Stored, result_bytes: u64) -> Stored {
     Stored::inline(value)
 }
 
+/// A limit under which an image is more than all else: it is left out, for its data are no text that could be cut.
+const IMAGE_BYTES: u64 = 6_000;
+
+fn without_data(block: &Value) -> Value {
+    match block.get("type").and_then(Value::as_str) {
+        Some(kind @ ("image" | "audio")) => {
+            text_block(format!("[{kind}: left out, the model's window has no room for it]"))
+        }
+        _ => block.clone(),
+    }
+}
+
 /// Blocks that are kept at each end of a list whose text is too long as a whole.
 const END_BLOCKS: usize = 100;
 
 fn shorten_blocks(blocks: &[Value], result_bytes: u64) -> Vec<Value> {
+    let without;
+    let blocks = if result_bytes < IMAGE_BYTES {
+        without = blocks.iter().map(without_data).collect::<Vec<_>>();
+        &without
+    } else {
+        blocks
+    };
     let weights: Vec<u64> = blocks.iter().map(text_bytes).collect();
     if weights.iter().sum::<u64>() <= result_bytes {
         return blocks.to_vec();
@@ -136,20 +157,6 @@ fn shorten_blocks(blocks: &[Value], result_bytes: u64) -> Vec<Value> {
         out.push(if weights[i] <= cap { blocks[i].clone() } else { shorten_block(&blocks[i], cap) });
     }
     out
-}
-
-/// The most that each may have so that all together keep to the limit: what short ones leave goes to the long ones.
-fn fair_share(mut weights: Vec<u64>, limit: u64) -> u64 {
-    weights.sort_unstable();
-    let (mut left, mut others) = (limit, weights.len() as u64);
-    for weight in weights {
-        if weight > left / others.max(1) {
-            break;
-        }
-        left -= weight;
-        others -= 1;
-    }
-    left / others.max(1)
 }
 
 /// The text of a text block or of an embedded resource.
@@ -215,6 +222,14 @@ mod tests {
             let total: u64 = short.as_array().unwrap().iter().map(text_bytes).sum();
             assert!(total <= 52_000, "{total}");
         }
+    }
+
+    #[test]
+    fn an_image_is_left_out_where_there_is_hardly_any_room() {
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(100_000)});
+        let short = shortened(&json!([text(100), image]), 500);
+        assert_eq!(short[0], text(100));
+        assert!(short[1]["text"].as_str().unwrap().starts_with("[image: left out"), "{short}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod failure;
 mod http;
 mod retry;
 mod sse;
+mod window;
 
 use crate::options::Options;
 use crate::settings::{Provider, Settings};
@@ -274,6 +275,10 @@ impl Model for Remote {
             ));
             tokio::time::sleep(wait).await;
         }
+    }
+
+    async fn window(&self) -> Option<u64> {
+        self.ask_window().await
     }
 
     fn label(&self) -> String {

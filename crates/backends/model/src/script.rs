@@ -53,6 +53,10 @@ impl Model for Script {
         play::turn(&format!("script/{}", self.file), &self.script, request, sink).await
     }
 
+    async fn window(&self) -> Option<u64> {
+        self.script.window
+    }
+
     fn label(&self) -> String {
         format!("script/{} (scripted)", self.file)
     }

@@ -72,6 +72,11 @@ impl Settings {
         self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// Whether the provider itself is asked, and no other server in its place.
+    pub(crate) fn is_default_base(&self, provider: &Provider) -> bool {
+        provider.base.and_then(|base| Url::parse(base).ok()).is_some_and(|base| base.host_str() == self.base.host_str())
+    }
+
     /// The key alone, to keep it out of texts.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.auth.as_ref().map(|(_, secret)| secret)

@@ -11,10 +11,10 @@ use rusqlite::{Connection, TransactionBehavior};
 pub const APPLICATION_ID: i32 = 0x486F_6F6B;
 
 /// `PRAGMA user_version` that this program writes and reads.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// What leads from version `i` to `i + 1`.
-const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema/1.sql")];
+const MIGRATIONS: [&str; VERSION as usize] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// What a file is, before anything is done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

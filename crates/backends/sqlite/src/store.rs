@@ -5,7 +5,7 @@ use crate::file::{self, Access, BusyLimit};
 use crate::identity::Holder;
 use crate::inbox::{InboxWatch, Poller};
 use crate::ops::forget::{self, Forgotten};
-use crate::ops::{append, approval, lease};
+use crate::ops::{append, approval, lease, session};
 use crate::options::OpenOptions;
 use crate::reader::Readers;
 use crate::rows::{self, APPROVALS, JOB_COLUMNS, to_sql};
@@ -13,6 +13,7 @@ use crate::writer::{Parts, Writer};
 use hookwright_core::json::sha256_hex;
 use hookwright_core::stored::Blob;
 use hookwright_runtime::ports::clock::Clock;
+use hookwright_runtime::ports::sessions::{NewSession, SessionChange, SessionPage, SessionRow, Sessions};
 use hookwright_runtime::ports::store::{
     ApprovalRow, Batch, DecideOutcome, Decision, InboxItem, JobRow, Lease, NewJob, Store, StoreCounters, StoreError,
 };
@@ -260,5 +261,36 @@ impl Store for SqliteStore {
 
     fn counters(&self) -> StoreCounters {
         self.writer.as_ref().map(Writer::counters).unwrap_or_default()
+    }
+}
+
+#[async_trait::async_trait]
+impl Sessions for SqliteStore {
+    async fn create_session(&self, session: NewSession) -> Result<(), StoreError> {
+        self.writer()?.write(move |tx| session::create(tx, &session)).await
+    }
+
+    async fn session(&self, id: &str) -> Result<SessionRow, StoreError> {
+        let id = id.to_owned();
+        self.readers.read(move |conn, site| session::one(conn, &id, site)).await
+    }
+
+    async fn sessions(&self, page: SessionPage) -> Result<Vec<SessionRow>, StoreError> {
+        self.readers.read(move |conn, site| session::page(conn, &page, site)).await
+    }
+
+    async fn change_session(&self, id: &str, change: SessionChange) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.writer()?.write(move |tx| session::change(tx, &id, &change)).await
+    }
+
+    async fn session_jobs(&self, id: &str) -> Result<Vec<JobRow>, StoreError> {
+        let (me, now_ms, id) = (self.me.clone(), self.clock.now_ms(), id.to_owned());
+        self.readers.read(move |conn, site| session::jobs(conn, &id, site, &me, now_ms)).await
+    }
+
+    async fn delete_session(&self, id: &str) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.writer()?.write(move |tx| session::delete(tx, &id)).await
     }
 }

@@ -5,7 +5,7 @@ use super::line::{Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
 use super::teller::{place, scripted};
-use super::{flow, units, values};
+use super::{compaction, flow, units, values};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
@@ -100,6 +100,7 @@ fn fact_place(fact: &Fact) -> &str {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::Compacted { effect, .. }
         | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => place(effect),
@@ -174,6 +175,15 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         }
         Fact::ModelFailed { message, .. } => line.add(Role::Bad, "model gave no turn").plain(": ").plain(message),
         Fact::ToolReturned { outcome, ms, .. } => returned(line, outcome, *ms, look),
+        Fact::Compacted { summary, fault: why, ms, .. } => {
+            let line = line
+                .add(compaction::word(fact).1, &compaction::short(fact))
+                .add(Role::Dim, &format!(", {}", units::took(*ms)));
+            match summary.as_ref().and_then(compaction::words).or(why.as_deref()) {
+                Some(words) => line.plain(": ").plain(words),
+                None => line,
+            }
+        }
         // They may take several lines.
         Fact::LifecycleAnswered { .. } | Fact::SessionEnded { .. } => line,
         Fact::ApprovalDecided { approve, by, verified, note, .. } => {
@@ -227,6 +237,11 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             None => line.plain(&format!("asks {} of {}", point.function(), servers.join(", "))),
         },
         Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),
+        Command::Compact { plan, .. } => line.plain(if plan.summary_tokens > 0 {
+            "asks for a summary: the window is nearly full"
+        } else {
+            "shortens the last results: the window is nearly full"
+        }),
         Command::OpenApproval { approval, .. } => {
             let expiry = text::duration(approval.expires_after_ms);
             line.add(Role::Warn, "asks a person").plain(&format!(" within {expiry}: {}", approval.id))

@@ -22,6 +22,8 @@ pub(crate) struct Tally {
     pub(crate) escalated: u64,
     /// Hooks that gave no valid decision.
     pub(crate) hooks_failed: u64,
+    /// Compactions of the conversation.
+    pub(crate) compactions: u64,
     /// Lifecycle hooks that had something to say.
     pub(crate) advised: u64,
     /// Approvals that were asked for.
@@ -50,10 +52,12 @@ impl Tally {
         self.took_ms = record.at_ms.saturating_sub(first);
         match &record.fact {
             Fact::Begun { command } => match command {
-                Command::CallModel { .. } => self.turns += 1,
+                // A turn whose request was too long is asked for again.
+                Command::CallModel { turn, .. } => self.turns = self.turns.max(u64::from(*turn)),
                 Command::CallTool { .. } => self.calls += 1,
                 Command::OpenApproval { .. } => self.approvals += 1,
                 Command::Ask { .. }
+                | Command::Compact { .. }
                 | Command::AskLifecycle { .. }
                 | Command::CloseApproval { .. }
                 | Command::Finish { .. } => {}
@@ -70,6 +74,12 @@ impl Tally {
             }
             Fact::LifecycleAnswered { answers, .. } | Fact::SessionEnded { answers } => {
                 self.advised += answers.iter().filter(|a| a.body().is_some()).count() as u64;
+            }
+            Fact::Compacted { usage, .. } => {
+                self.compactions += 1;
+                let usage = usage.unwrap_or_default();
+                self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+                self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
             }
             Fact::ModelAnswered { usage: Some(usage), .. } => {
                 self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
@@ -111,6 +121,9 @@ impl Tally {
             asked = format!("{asked} ({})", parts.join(", "));
         }
         let mut out = vec![units::plural(self.turns, "turn"), units::plural(self.calls, "call"), asked];
+        if self.compactions > 0 {
+            out.push(units::plural(self.compactions, "compaction"));
+        }
         if self.advised > 0 {
             out.push(format!("{} heard", units::plural(self.advised, "lifecycle text")));
         }

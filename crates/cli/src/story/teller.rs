@@ -11,7 +11,7 @@ use super::flow::{self, Flow};
 use super::line::{INDENT, Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
-use super::{units, values};
+use super::{compaction, units, values};
 use hookwright_core::approval::Approval;
 use hookwright_core::event::{EventHead, Moment};
 use hookwright_core::history::Record;
@@ -242,6 +242,7 @@ impl Teller {
                 self.put(Line::at(place(effect), '!').add(Role::Bad, "the model gave no turn"));
                 self.block(message, TEXT_ROWS, Role::Bad);
             }
+            Fact::Compacted { effect, .. } => self.compacted(place(effect), &record.fact),
             Fact::LifecycleAnswered { effect, answers } => {
                 if let Some(point) = Point::of_effect(effect) {
                     self.advised(place(effect), point, answers);
@@ -280,6 +281,22 @@ impl Teller {
                 self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
             Fact::Finished { outcome } => self.finished(outcome),
+        }
+    }
+
+    fn compacted(&mut self, at: &str, fact: &Fact) {
+        let Fact::Compacted { summary, fault, ms, .. } = fact else { return };
+        let (mark, role, word) = compaction::word(fact);
+        let took = format!(", {}", units::took(*ms));
+        let line = Line::at(at, mark).add(role, &word);
+        self.put(if summary.is_some() || fault.is_some() { line.add(Role::Dim, &took) } else { line });
+        match (summary, fault) {
+            (Some(summary), _) => match compaction::words(summary) {
+                Some(words) => self.block(words, TEXT_ROWS, Role::Dim),
+                None => self.put(Line::more().add(Role::Dim, &values::elsewhere(summary))),
+            },
+            (None, Some(why)) => self.block(why, TEXT_ROWS, Role::Warn),
+            (None, None) => {}
         }
     }
 
@@ -340,7 +357,12 @@ impl Teller {
                 self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
             Command::AskLifecycle { effect, point, skip, .. } => self.lifecycle_begun(effect, *point, *skip),
-            Command::CloseApproval { .. } | Command::Finish { .. } => {}
+            Command::Compact { effect, plan, .. } if plan.summary_tokens > 0 => {
+                let line =
+                    Line::at(place(effect), ' ').plain("the window is nearly full: the model is asked for a summary");
+                self.put(line);
+            }
+            Command::Compact { .. } | Command::CloseApproval { .. } | Command::Finish { .. } => {}
         }
     }
 

@@ -8,11 +8,13 @@
 mod approvals;
 mod bad_input;
 mod commands;
+mod compaction;
 mod crash;
 mod examples;
 mod hooks;
 mod lifecycle;
 mod processes;
+mod provider;
 mod run;
 mod store;
 mod support;

@@ -3,6 +3,7 @@
 use super::spec::Outcome;
 use crate::FunctionName;
 use crate::approval::{Approval, Grant};
+use crate::compaction::Plan;
 use crate::event::EventHead;
 use crate::lifecycle::{Context, Point, Skip};
 use crate::stored::Stored;
@@ -59,6 +60,18 @@ pub enum Command {
         /// Running digest over the conversation so far, so that a replay notices another conversation.
         conversation: String,
     },
+    /// Compact the conversation: ask the model for a summary of what the plan takes out, where it takes something out. Its result is
+    /// [`super::Fact::Compacted`].
+    Compact {
+        /// The effect's id.
+        effect: String,
+        /// Number of the model turn that was last, or whose request was too long.
+        turn: u32,
+        /// What stays, and how long the rest may be.
+        plan: Plan,
+        /// Running digest over the conversation so far.
+        conversation: String,
+    },
     /// Ask a person. Its result is [`super::Fact::ApprovalDecided`] or [`super::Fact::ApprovalExpired`].
     OpenApproval {
         /// The effect's id.
@@ -101,6 +114,7 @@ impl Command {
             | Self::CallTool { effect, .. }
             | Self::CallModel { effect, .. }
             | Self::AskLifecycle { effect, .. }
+            | Self::Compact { effect, .. }
             | Self::OpenApproval { effect, .. } => Some(effect),
             Self::CloseApproval { .. } | Self::Finish { .. } => None,
         }
@@ -127,7 +141,7 @@ impl Command {
                 }
             }
             Self::Finish { outcome: Outcome::Completed { output } } => *output = output.digest_only(),
-            Self::CallModel { .. } | Self::CloseApproval { .. } | Self::Finish { .. } => {}
+            Self::CallModel { .. } | Self::Compact { .. } | Self::CloseApproval { .. } | Self::Finish { .. } => {}
         }
         command
     }
@@ -152,6 +166,7 @@ pub fn settle(command: &Command) -> Settlement {
         Command::CallTool { idempotent: true, .. }
         | Command::Ask { .. }
         | Command::CallModel { .. }
+        | Command::Compact { .. }
         | Command::AskLifecycle { .. }
         | Command::CloseApproval { .. }
         | Command::Finish { .. } => Settlement::Again,

@@ -63,6 +63,9 @@ pub enum Fact {
         /// Tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// What was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Sent>,
         /// What the provider wants back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_state: Option<Stored>,
@@ -83,6 +86,28 @@ pub enum Fact {
         fault: ModelFault,
         /// For people.
         message: String,
+        /// What was sent, or would have been.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<Sent>,
+    },
+    /// The conversation was compacted: what stands from now on is in the command, and this.
+    Compacted {
+        /// The effect.
+        effect: String,
+        /// The message that stands for what was replaced. Absent where nothing was replaced (results were cut alone), or no summary
+        /// could be had: then what was to be replaced is left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<Stored>,
+        /// Why no summary could be had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<String>,
+        /// Turns of the model that were replaced, those of earlier compactions included.
+        turns: u32,
+        /// Tokens of the request for the summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// Milliseconds from the request to the end of the answer.
+        ms: f64,
     },
     /// A call ended.
     ToolReturned {
@@ -175,6 +200,15 @@ pub enum Fact {
     },
 }
 
+/// The size of a request to a model, as compaction counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Sent {
+    /// Bytes of messages, instructions and schemas.
+    pub bytes: u64,
+    /// Of these, instructions and schemas.
+    pub overhead_bytes: u64,
+}
+
 /// A call that a model asks for, with what the driver found out about the function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RequestedCall {
@@ -240,6 +274,8 @@ pub enum ToolOutcome {
 pub enum ModelFault {
     /// The conversation is longer than the model's window.
     ContextFull,
+    /// What can't be left out is longer than the model's window. Nothing was sent.
+    WindowTooSmall,
     /// Anything else.
     Failed,
 }

@@ -1,7 +1,9 @@
 //! The machine itself.
 
 mod advice;
+mod compacting;
 mod mismatch;
+mod session;
 
 pub use mismatch::Mismatch;
 
@@ -11,6 +13,7 @@ use super::spec::{JobError, JobSpec, LOGIC_VERSION, Outcome};
 use crate::approval::Approval;
 use crate::call::Call;
 use crate::chain::{Chain, Step};
+use crate::compaction::Plan;
 use crate::event::Moment;
 use crate::json;
 use crate::matching::Matching;
@@ -38,6 +41,10 @@ pub struct Machine {
     conversation: String,
     pending: Vec<Pending>,
     corrections: u32,
+    #[serde(default)]
+    compacting: compacting::Compacting,
+    #[serde(default)]
+    carried: session::Carried,
     /// The job's input, as the hooks at its start left it.
     #[serde(default)]
     prompt: Option<Stored>,
@@ -56,6 +63,8 @@ enum Phase {
     },
     Model,
     Calls(Vec<Call>),
+    /// The conversation is being compacted.
+    Compacting(Plan),
     /// Servers are asked for advice.
     Lifecycle(Ask),
     End(Chain),
@@ -85,14 +94,17 @@ impl Machine {
         }
         let hooks = spec.hooks.matching(Moment::JobStart, &spec.agent.id, &[]);
         let chain = Chain::new(hooks, spec.input.clone());
+        let carried = session::Carried::of(&spec);
         let mut machine = Self {
+            conversation: carried.digest(&spec),
+            compacting: compacting::Compacting::of(&spec),
             spec,
             phase: Phase::Start(chain),
             turn: 0,
             messages: vec![],
-            conversation: json::sha256_hex(b""),
             pending: vec![],
             corrections: 0,
+            carried,
             prompt: None,
             advice: Advice::default(),
             matching: Matching::default(),
@@ -157,6 +169,7 @@ impl Machine {
             | Fact::ModelAnswered { effect, .. }
             | Fact::ModelFailed { effect, .. }
             | Fact::ToolReturned { effect, .. }
+            | Fact::Compacted { effect, .. }
             | Fact::LifecycleAnswered { effect, .. }
             | Fact::ApprovalDecided { effect, .. }
             | Fact::ApprovalExpired { effect, .. } => {
@@ -219,6 +232,7 @@ impl Machine {
             Command::Ask { .. }
             | Command::CallTool { .. }
             | Command::CallModel { .. }
+            | Command::Compact { .. }
             | Command::AskLifecycle { .. }
             | Command::CloseApproval { .. }
             | Command::Finish { .. } => None,
@@ -230,7 +244,7 @@ impl Machine {
         !self.pending.is_empty() && self.pending.iter().all(|p| matches!(p.command, Command::OpenApproval { .. }))
     }
 
-    /// The conversation as the next model turn sees it. Values are as the facts gave them: a driver loads those that are by digest.
+    /// The conversation of this job, as the next model turn sees it after what [`Machine::carries_earlier`] tells of. Values are as the facts gave them: a driver loads those that are by digest.
     pub fn conversation(&self) -> &[Message] {
         &self.messages
     }
@@ -292,13 +306,12 @@ impl Machine {
                 self.hook_denied(&denial, out);
             }
             (Phase::Model, Fact::ModelAnswered { .. }) => self.answered(fact, out),
-            (Phase::Model, Fact::ModelFailed { fault, message, .. }) => {
-                let kind = match fault {
-                    ModelFault::ContextFull => "ContextFull",
-                    ModelFault::Failed => "ModelFailed",
-                };
-                self.fail(JobError::plain(kind, message.clone()), out);
-            }
+            (Phase::Model, Fact::ModelFailed { fault, message, sent, .. }) => match fault {
+                ModelFault::ContextFull => self.context_full(message, *sent, out),
+                ModelFault::WindowTooSmall => self.fail(JobError::plain("ContextFull", message.clone()), out),
+                ModelFault::Failed => self.fail(JobError::plain("ModelFailed", message.clone()), out),
+            },
+            (Phase::Compacting(_), Fact::Compacted { .. }) => self.compaction_done(fact, out),
             (Phase::Lifecycle(_), Fact::LifecycleAnswered { answers, .. }) => self.advised(answers, out),
             (Phase::Calls(calls), _) => {
                 let Some(call) = call_of(calls, effect) else { return Err(Mismatch::unexpected(fact)) };
@@ -318,6 +331,7 @@ impl Machine {
             Phase::StartPerson { .. }
             | Phase::Model
             | Phase::Calls(_)
+            | Phase::Compacting(_)
             | Phase::Lifecycle(_)
             | Phase::EndPerson { .. }
             | Phase::Finishing(_)
@@ -347,7 +361,12 @@ impl Machine {
                 self.open(None, out);
             }
             Phase::End(_) | Phase::EndPerson { .. } => self.finish(Outcome::Completed { output: value }, out),
-            Phase::Model | Phase::Calls(_) | Phase::Lifecycle(_) | Phase::Finishing(_) | Phase::Finished(_) => {}
+            Phase::Model
+            | Phase::Calls(_)
+            | Phase::Compacting(_)
+            | Phase::Lifecycle(_)
+            | Phase::Finishing(_)
+            | Phase::Finished(_) => {}
         }
     }
 
@@ -368,22 +387,26 @@ impl Machine {
     }
 
     fn next_turn(&mut self, out: &mut Vec<Command>) {
-        if self.turn >= self.spec.agent.max_turns {
+        if self.turn >= self.spec.agent.max_turns && !self.owes_turn() {
             let message = format!("the job ended after {} model turns, the agent's max_turns", self.turn);
             self.fail(JobError::plain("MaxTurns", message), out);
             return;
         }
-        self.turn += 1;
-        out.push(Command::CallModel {
-            effect: format!("t{}.model", self.turn),
-            turn: self.turn,
-            conversation: self.conversation.clone(),
-        });
+        if self.compacts_first(out) {
+            return;
+        }
+        self.turn += u32::from(!self.owes_turn());
+        let effect = self.model_effect();
+        out.push(Command::CallModel { effect, turn: self.turn, conversation: self.conversation.clone() });
         self.phase = Phase::Model;
     }
 
     fn answered(&mut self, fact: &Fact, out: &mut Vec<Command>) {
-        let Fact::ModelAnswered { text, calls, stop, provider_state, output, output_fault, .. } = fact else { return };
+        let Fact::ModelAnswered { text, calls, stop, usage, sent, provider_state, output, output_fault, .. } = fact
+        else {
+            return;
+        };
+        self.note_tokens(fact);
         if *stop == StopReason::Refusal {
             let message = "the model, or its provider, refused to go on".to_owned();
             return self.fail(JobError::plain("Refused", message), out);
@@ -405,6 +428,7 @@ impl Machine {
                 .collect(),
             provider_state: provider_state.clone(),
         });
+        self.measured(*usage, *sent);
         if !calls.is_empty() {
             self.advice.worked();
             let turn = self.turn;
@@ -502,6 +526,7 @@ impl Machine {
         };
         self.conversation = json::sha256_hex(format!("{}\n{digest}", self.conversation).as_bytes());
         self.messages.push(message);
+        self.grew(self.messages.len() - 1);
     }
 
     fn fail(&mut self, error: JobError, out: &mut Vec<Command>) {
@@ -515,6 +540,7 @@ impl Machine {
             _ => None,
         }));
         self.pending.clear();
+        self.close_calls();
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);
     }
@@ -538,6 +564,7 @@ fn fits(command: &Command, fact: &Fact) -> bool {
         (command, fact),
         (Command::Ask { .. }, Fact::HookAnswered { .. })
             | (Command::CallTool { .. }, Fact::ToolReturned { .. })
+            | (Command::Compact { .. }, Fact::Compacted { .. })
             | (Command::CallModel { .. }, Fact::ModelAnswered { .. } | Fact::ModelFailed { .. })
             | (Command::OpenApproval { .. }, Fact::ApprovalDecided { .. } | Fact::ApprovalExpired { .. })
     )

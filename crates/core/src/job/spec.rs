@@ -25,6 +25,9 @@ pub struct JobSpec {
     /// The jobs above it, outermost first, for a subagent's job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parent_jobs: Vec<String>,
+    /// The job of the same session whose conversation this one goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
     /// The agent.
     pub agent: AgentSpec,
     /// The input: text, or any JSON where the agent declares a schema.
@@ -41,6 +44,22 @@ pub struct JobSpec {
     pub lifecycle: Option<LifecycleSpec>,
 }
 
+/// The conversation before a job: that of the session's earlier jobs, which the machine never looks into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Continues {
+    /// The session's job before this one.
+    pub job: String,
+    /// The running digest over the conversation at that job's end.
+    pub conversation: String,
+    /// How many messages it has.
+    pub messages: u32,
+    /// Bytes of their values.
+    pub bytes: u64,
+    /// Tokens of it, as the provider reported them with that job's last turn (its request and its answer).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
 impl JobSpec {
     /// A job of an agent without hooks, by the present logic and with the default limits, in the tenant `default` and a session of its
     /// own. Whoever has more to say sets the fields.
@@ -53,6 +72,7 @@ impl JobSpec {
             session: format!("session of {job}"),
             job,
             parent_jobs: vec![],
+            continues: None,
             agent,
             input,
             hooks: HookSet::default(),
@@ -77,6 +97,7 @@ impl AgentSpec {
             output_schema: None,
             max_turns,
             max_tokens: None,
+            context_window: None,
         }
     }
 }
@@ -110,6 +131,9 @@ pub struct AgentSpec {
     /// Output tokens of a model turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// Tokens of the model's window: what the manifest says, else what the provider told when the job started. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 /// How a job ended.

@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, shown};
 use crate::yaml::{Fields, Kind, Node};
 use serde_json::Value;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "id",
     "description",
     "model",
@@ -17,6 +17,7 @@ const KEYS: [&str; 11] = [
     "output_schema",
     "max_turns",
     "max_tokens",
+    "context_window",
     "subagents",
 ];
 
@@ -43,6 +44,7 @@ pub(super) fn agent(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option
     let output_schema = schema(cx, &fields, "output_schema");
     let max_turns = whole(cx, &fields, "max_turns", 10_000);
     let max_tokens = whole(cx, &fields, "max_tokens", 10_000_000);
+    let context_window = whole(cx, &fields, "context_window", 100_000_000);
     let subagents = subagents(cx, &fields, path);
     Some(AgentDecl {
         id: id?,
@@ -54,6 +56,7 @@ pub(super) fn agent(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option
         output_schema: output_schema?,
         max_turns: max_turns?,
         max_tokens: max_tokens?,
+        context_window: context_window?,
         subagents: subagents?,
     })
 }

@@ -202,6 +202,7 @@ fn agent() -> Value {
             "output_schema": schema("output"),
             "max_turns": {"type": "integer", "minimum": 1, "maximum": 10_000, "description": "Model turns of a job."},
             "max_tokens": {"type": "integer", "minimum": 1, "maximum": 10_000_000, "description": "Output tokens of a model turn."},
+            "context_window": {"type": "integer", "minimum": 1, "maximum": 100_000_000, "description": "Tokens of the model's window, by which a long conversation is compacted. Default: what the provider tells."},
             "subagents": {
                 "type": "array",
                 "items": {"type": "string", "pattern": ID_PATTERN},

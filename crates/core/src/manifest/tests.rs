@@ -77,6 +77,7 @@ agents:
     output_schema: { type: string }
     max_turns: 7
     max_tokens: 4096
+    context_window: 200000
     subagents: [writer]
 "#;
     let parsed = read(text).unwrap();

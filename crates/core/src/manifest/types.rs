@@ -148,6 +148,8 @@ pub struct AgentDecl {
     pub max_turns: Option<u32>,
     /// Output tokens of a model turn.
     pub max_tokens: Option<u32>,
+    /// Tokens of the model's window, where the provider does not tell, or tells wrongly.
+    pub context_window: Option<u32>,
     /// Agents of its tenant that it may start.
     pub subagents: Vec<String>,
 }

@@ -26,6 +26,8 @@ pub struct ToolTraits {
     pub idempotent: Vec<String>,
     /// Whether the server's own hints are believed.
     pub trust_annotations: bool,
+    /// Another name of the tool, whose functions hooks may match too: a session's own server that had to get another id than its name.
+    pub alias: Option<String>,
 }
 
 /// What is known of a function.
@@ -34,6 +36,7 @@ pub(super) struct Known {
     pub(super) spec: FunctionSpec,
     pub(super) schema_sha256: String,
     idempotent: bool,
+    alias: Option<String>,
 }
 
 /// The functions of a job.
@@ -138,7 +141,7 @@ impl Catalogue {
         RequestedCall {
             provider_id,
             tool,
-            alias: None,
+            alias: known.as_ref().and_then(|k| k.alias.clone()),
             arguments,
             refused,
             idempotent: known.as_ref().is_some_and(|k| k.idempotent),
@@ -165,6 +168,7 @@ fn describe(name: &FunctionName, function: ListedFunction, traits: Option<&ToolT
             || (t.trust_annotations && (function.idempotent_hint || function.read_only_hint))
     });
     Known {
+        alias: traits.and_then(|t| t.alias.as_ref()).map(|alias| format!("{alias}.{}", name.function())),
         schema_sha256: json::digest(&function.input_schema),
         spec: FunctionSpec {
             name: name.to_string(),

@@ -3,11 +3,12 @@
 //! Invariant: an effect has exactly one end; failures are ends, not errors, but for a store that can't give a value.
 
 use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
+use super::talk::Talk;
 use super::{Deps, When};
 use crate::hook::{self, Schema, ms_since};
 use crate::lifecycle::{Hooks, Round};
 use crate::observe::{Event, Observer};
-use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
+use crate::ports::model::{ModelError, Purpose, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
 use crate::ports::tools::{CallOutcome, LateAnswer};
 use crate::values::Values;
@@ -15,8 +16,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use hookwright_core::approval::{self, Grant};
 use hookwright_core::call::read_result;
 use hookwright_core::event::{self, EventBody, EventHead, Moment};
-use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
-use hookwright_core::message::Message;
+use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, Sent, ToolOutcome};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::{FunctionName, json, text};
 use serde_json::Value;
@@ -58,19 +58,13 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
-    /// Does the effect. `conversation` is given for model turns. `again` says that it was begun before, by a process that has ended.
-    pub(super) async fn execute(
-        &self,
-        command: Command,
-        conversation: Vec<Message>,
-        expires_ms: u64,
-        again: bool,
-    ) -> Done {
+    /// Does the effect. `talk` is given for what a model is asked. `again` says that it was begun before, by a process that has ended.
+    pub(super) async fn execute(&self, command: Command, talk: Talk, expires_ms: u64, again: bool) -> Done {
         if let Some(checkpoint) = &self.deps.checkpoint {
             checkpoint(When::Before, &command);
         }
         let (mut blobs, mut late) = (vec![], None);
-        let mut fact = self.end_of(&command, conversation, expires_ms, &mut late, &mut blobs).await;
+        let mut fact = self.end_of(&command, talk, expires_ms, &mut late, &mut blobs).await;
         if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
             && let ToolOutcome::NotMade { why } = outcome
             && again
@@ -87,7 +81,7 @@ impl Workshop {
     async fn end_of(
         &self,
         command: &Command,
-        conversation: Vec<Message>,
+        talk: Talk,
         expires_ms: u64,
         afterwards: &mut Option<Late>,
         blobs: &mut Vec<Blob>,
@@ -132,7 +126,8 @@ impl Workshop {
                 };
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
-            Command::CallModel { effect, turn, .. } => self.turn(effect, *turn, conversation, blobs).await,
+            Command::CallModel { effect, turn, .. } => self.turn(effect, *turn, talk, blobs).await,
+            Command::Compact { effect, turn, plan, .. } => self.compact(effect, *turn, *plan, talk, blobs).await,
             Command::AskLifecycle { effect, point, servers, context, .. } => {
                 let prompt = match &context.prompt {
                     // A prompt that is gone is no reason not to ask.
@@ -299,16 +294,10 @@ impl Workshop {
         })
     }
 
-    async fn turn(
-        &self,
-        effect: &str,
-        turn: u32,
-        conversation: Vec<Message>,
-        blobs: &mut Vec<Blob>,
-    ) -> Result<Fact, StoreError> {
+    async fn turn(&self, effect: &str, turn: u32, talk: Talk, blobs: &mut Vec<Blob>) -> Result<Fact, StoreError> {
         let agent = &self.spec.agent;
         let functions = self.catalogue.refresh(&*self.deps.tools, &self.spec, &self.deps.traits).await;
-        let messages = self.values.conversation(&conversation, self.spec.limits.result_bytes).await?;
+        let messages = self.values.conversation(&talk.messages, &talk.limits).await?;
         let instructions = match &agent.instructions {
             Some(stored) => self.values.load(stored).await?.as_str().map(str::to_owned),
             None => None,
@@ -324,12 +313,29 @@ impl Workshop {
             messages: &messages,
             functions: &functions,
             output_schema: output_schema.as_deref(),
-            max_tokens: agent.max_tokens,
+            max_tokens: self.max_tokens(2),
+            window: agent.context_window,
+            purpose: Purpose::Turn,
         };
+        let (sent, fits) = talk.measure(
+            agent.context_window,
+            request.instructions,
+            request.functions,
+            request.output_schema,
+            request.messages,
+        );
+        if let Err(why) = fits {
+            return Ok(Fact::ModelFailed {
+                effect: effect.to_owned(),
+                fault: ModelFault::WindowTooSmall,
+                message: why.to_string(),
+                sent: Some(sent),
+            });
+        }
         let sink = Sink { observer: &*self.observer, silent: self.holds_output };
         let start = Instant::now();
         match self.deps.model.turn(request, &sink).await {
-            Ok(turn) => Ok(self.answered(effect, turn, output_schema.as_deref(), ms_since(start), blobs)),
+            Ok(turn) => Ok(self.answered(effect, turn, sent, output_schema.as_deref(), ms_since(start), blobs)),
             Err(error) => Ok(Fact::ModelFailed {
                 effect: effect.to_owned(),
                 fault: if matches!(error, ModelError::ContextFull(_)) {
@@ -338,11 +344,20 @@ impl Workshop {
                     ModelFault::Failed
                 },
                 message: text::elide_middle(&text::escape_block(&error.to_string()), 4_000),
+                sent: Some(sent),
             }),
         }
     }
 
-    fn answered(&self, effect: &str, turn: Turn, schema: Option<&Value>, ms: f64, blobs: &mut Vec<Blob>) -> Fact {
+    fn answered(
+        &self,
+        effect: &str,
+        turn: Turn,
+        sent: Sent,
+        schema: Option<&Value>,
+        ms: f64,
+        blobs: &mut Vec<Blob>,
+    ) -> Fact {
         let mut keep = |value: Value| {
             let value = Arc::new(value);
             let (stored, blob) = Stored::shared(value.clone());
@@ -378,6 +393,7 @@ impl Workshop {
             calls,
             stop: turn.stop,
             usage: turn.usage,
+            sent: Some(sent),
             // What is nested deeper could be stored and never read again; no provider sends such a thing.
             provider_state: turn.provider_state.filter(|s| !json::is_deep(s, STATE_DEPTH)).map(&mut keep),
             output,

@@ -5,6 +5,7 @@ mod resume;
 
 use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
+use super::talk::Talk;
 use super::under_way::UnderWay;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
@@ -18,17 +19,24 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
+use hookwright_core::message::Message;
 use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{broadcast, watch};
+
+/// How long a model is asked for its window, should it not bound that itself.
+const WINDOW_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
 
 pub(super) struct Runner {
     machine: Machine,
+    /// The conversation of the session's earlier jobs.
+    earlier: Vec<Message>,
     journal: Journal,
     workshop: Arc<Workshop>,
     /// Begun and durable after the next commit; then carried out.
@@ -55,7 +63,11 @@ impl Runner {
         }
     }
 
-    async fn create(deps: Deps, run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+    async fn create(deps: Deps, mut run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
+        if run.spec.agent.context_window.is_none() {
+            let told = tokio::time::timeout(WINDOW_PATIENCE, deps.model.window()).await;
+            run.spec.agent.context_window = told.ok().flatten();
+        }
         let now = deps.clock.now_ms();
         let job = run.spec.job.clone();
         let (machine, commands) =
@@ -63,7 +75,8 @@ impl Runner {
         let mut journal = Journal::new(deps.store.clone(), None, Head::default(), None);
         journal.record(now, Fact::Started { spec: Box::new(run.spec) });
         journal.blobs(run.blobs);
-        let mut runner = Self::assemble(deps, machine, journal, observer);
+        let earlier = super::earlier::of(&*deps.store, &machine).await?;
+        let mut runner = Self::assemble(deps, machine, earlier, journal, observer);
         runner.emit(now, commands)?;
         runner.status();
         let (batch, fresh) = runner.journal.take();
@@ -75,7 +88,13 @@ impl Runner {
         Ok(runner)
     }
 
-    fn assemble(mut deps: Deps, machine: Machine, journal: Journal, observer: Arc<dyn Observer>) -> Self {
+    fn assemble(
+        mut deps: Deps,
+        machine: Machine,
+        earlier: Vec<Message>,
+        journal: Journal,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
         deps.tools = Watched::new(deps.tools, deps.standing.clone());
@@ -91,6 +110,7 @@ impl Runner {
         };
         Self {
             machine,
+            earlier,
             journal,
             workshop: Arc::new(workshop),
             next: vec![],
@@ -194,10 +214,7 @@ impl Runner {
 
     async fn carry_out(&mut self, command: Command) -> Result<(), RunError> {
         let Some(effect) = command.effect().map(str::to_owned) else { return Ok(()) };
-        let conversation = match &command {
-            Command::CallModel { .. } => self.machine.conversation().to_vec(),
-            _ => vec![],
-        };
+        let talk = Talk::of(&command, &self.machine, &self.earlier);
         let mut expires_ms = 0;
         if let Command::OpenApproval { approval, .. } = &command {
             let opened_ms = self.machine.opened(&approval.id).map_or(0, |(_, _, opened_ms)| opened_ms);
@@ -208,7 +225,7 @@ impl Runner {
         }
         let workshop = self.workshop.clone();
         let again = self.again.remove(&effect);
-        let work = async move { workshop.execute(command, conversation, expires_ms, again).await };
+        let work = async move { workshop.execute(command, talk, expires_ms, again).await };
         let (handle, registration) = AbortHandle::new_pair();
         self.under_way.push(Abortable::new(AssertUnwindSafe(work).catch_unwind(), registration));
         self.handles.insert(effect, handle);
@@ -296,6 +313,7 @@ impl Runner {
                 Command::Ask { .. }
                 | Command::CallTool { .. }
                 | Command::CallModel { .. }
+                | Command::Compact { .. }
                 | Command::AskLifecycle { .. }
                 | Command::OpenApproval { .. } => {
                     let (at_ms, _) = self.record(now, Fact::Begun { command: command.digest_only() })?;
@@ -390,6 +408,7 @@ fn effect_of(fact: &Fact) -> Option<&str> {
         | Fact::ModelAnswered { effect, .. }
         | Fact::ModelFailed { effect, .. }
         | Fact::ToolReturned { effect, .. }
+        | Fact::Compacted { effect, .. }
         | Fact::LifecycleAnswered { effect, .. }
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => Some(effect),

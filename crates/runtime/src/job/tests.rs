@@ -340,7 +340,7 @@ async fn an_approval_whose_row_shows_something_else_gets_no_yes() {
 #[tokio::test]
 async fn a_call_that_was_begun_and_cannot_be_repeated_may_have_been_made() {
     let mut world = world(answer("allow"), json!({"content": []}));
-    let traits = ToolTraits { idempotent: vec!["push".into()], trust_annotations: false };
+    let traits = ToolTraits { idempotent: vec!["push".into()], ..ToolTraits::default() };
     world.deps.traits = HashMap::from([("git".to_owned(), traits)]);
     assert!(matches!(world.run(new_job(Moment::JobStart)).await.unwrap(), End::Finished(_)));
     // The process died while the call was under way, and its server does not come up again.

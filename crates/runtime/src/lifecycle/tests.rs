@@ -95,6 +95,7 @@ fn spec() -> JobSpec {
         node: "n".into(),
         session: "s".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "dev".into(),
             plugin: "p".into(),
@@ -106,6 +107,7 @@ fn spec() -> JobSpec {
             output_schema: None,
             max_turns: 10,
             max_tokens: None,
+            context_window: None,
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks: vec![] },
@@ -276,7 +278,7 @@ async fn a_delivery_is_never_elided_for_the_model() {
     };
     let values = crate::values::Values::new(crate::job::tests::empty_store());
     let messages = [message(provider_id(Point::Stop, "job_1", 0, 0)), message("call_1".into())];
-    let sent = values.conversation(&messages, 1_000).await.unwrap();
+    let sent = values.conversation(&messages, &[1_000; 2]).await.unwrap();
     assert_eq!(sent[0], messages[0]);
     assert_ne!(sent[1], messages[1]);
 }

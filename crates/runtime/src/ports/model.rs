@@ -9,6 +9,12 @@ pub trait Model: Send + Sync {
     /// One turn. Text goes to `sink` as it streams; the returned turn is complete. Dropping the future ends the request.
     async fn turn(&self, request: TurnRequest<'_>, sink: &dyn TurnSink) -> Result<Turn, ModelError>;
 
+    /// Tokens of the model's window, as its provider says; none where that is not known. Asked once before a job begins; quick, and never
+    /// a reason not to begin.
+    async fn window(&self) -> Option<u64> {
+        None
+    }
+
     /// How the model is named towards people, e.g. `anthropic/claude-sonnet-4-5`, `script/demo.yaml (scripted)`.
     fn label(&self) -> String;
 
@@ -33,6 +39,20 @@ pub struct TurnRequest<'a> {
     pub output_schema: Option<&'a Value>,
     /// Output tokens at most.
     pub max_tokens: Option<u32>,
+    /// Tokens of the model's window, where it is known.
+    pub window: Option<u64>,
+    /// What the turn is for.
+    pub purpose: Purpose,
+}
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The job's next turn.
+    #[default]
+    Turn,
+    /// A summary of work so far. No function may be called.
+    Summary,
 }
 
 /// Takes a turn's text as it streams.

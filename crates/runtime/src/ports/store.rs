@@ -257,10 +257,10 @@ pub struct StoreCounters {
 /// Why the store could not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No job or approval of that id.
+    /// No job, approval or session of that id.
     #[error("no {kind} {id:?}")]
     NotFound {
-        /// `job` or `approval`.
+        /// `job`, `approval` or `session`.
         kind: &'static str,
         /// As it was asked for.
         id: String,
@@ -268,7 +268,7 @@ pub enum StoreError {
     /// A prefix that fits several.
     #[error("{id:?} fits several {kind}s: give more of the id")]
     Ambiguous {
-        /// `job` or `approval`.
+        /// `job`, `approval` or `session`.
         kind: &'static str,
         /// As it was asked for.
         id: String,

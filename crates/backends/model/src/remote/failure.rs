@@ -176,19 +176,33 @@ fn is_context_full(kind: &str, message: &str) -> bool {
         "request_too_large",
         "model_max_prompt_tokens_exceeded",
     ];
-    const MESSAGES: [&str; 12] = [
+    // In this order: Anthropic, OpenAI, vLLM, SGLang, Ollama, llama.cpp, LM Studio, Gemini, xAI, Bedrock, Moonshot, TGI.
+    const MESSAGES: [&str; 25] = [
         "prompt is too long",
-        "prompt too long",
         "exceed context limit",
         "maximum context length",
         "max context length",
         "context window",
         "context_length_exceeded",
-        "available context size",
-        "exceeds the maximum number of tokens",
+        "input tokens exceed the configured limit",
+        "reduce the length of the messages",
+        "context length is only",
         "longer than the maximum model length",
+        "longer than the model's context length",
+        "prompt too long",
+        "exceeds the context length",
+        "available context size",
+        "context size has been exceeded",
+        "context size exceeded",
         "larger than the context length",
+        "greater than the context length",
         "context the overflows",
+        "exceeds the maximum number of tokens",
+        "maximum prompt length",
+        "input is too long",
+        "exceeded model token limit",
+        "`inputs` tokens + `max_new_tokens` must be",
+        "`inputs` must have less than",
     ];
     let message = message.to_lowercase();
     KINDS.contains(&kind) || MESSAGES.iter().any(|m| message.contains(m))

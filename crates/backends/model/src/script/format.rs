@@ -18,6 +18,17 @@ pub(crate) struct ScriptWire {
     #[serde(default)]
     #[allow(dead_code)]
     pub(crate) description: Option<String>,
+    /// Tokens of a window, to see what happens when it is full: the script then behaves as a provider with such a window does, counts
+    /// four bytes a token, reports tokens, and refuses a request that is longer.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub(crate) window: Option<u64>,
+    /// What the model says where it is asked to summarise the work so far (compaction). Default: a text that says it is scripted.
+    #[serde(default)]
+    pub(crate) summary: Option<String>,
+    /// How a request for a summary fails instead.
+    #[serde(default)]
+    pub(crate) summary_error: Option<ErrorWire>,
     /// The turns, in order; at least one.
     #[schemars(length(min = 1))]
     pub(crate) turns: Vec<TurnWire>,
@@ -287,6 +298,12 @@ pub(crate) fn parse(text: &str) -> Result<ScriptWire, String> {
     })?;
     if script.turns.is_empty() {
         return Err("1:1: a script needs at least one turn".to_owned());
+    }
+    if script.window == Some(0) {
+        return Err("1:1: a window has at least 1 token".to_owned());
+    }
+    if script.summary.is_some() && script.summary_error.is_some() {
+        return Err("1:1: a script has summary or summary_error, not both".to_owned());
     }
     Ok(script)
 }

@@ -3,10 +3,13 @@
 use super::format::{CallWire, ErrorWire, ExpectWire, ScriptWire, StopWire, TurnWire};
 use crate::secret::quote;
 use crate::wire::{Ids, content_text, parse_arguments};
-use hookwright_core::FunctionName;
+use hookwright_core::compaction::{request_bytes, turns_of};
 use hookwright_core::message::{Message, StopReason, Usage};
-use hookwright_runtime::ports::model::{ModelError, Turn, TurnCall, TurnRequest, TurnSink};
+use hookwright_runtime::ports::model::{ModelError, Purpose, Turn, TurnCall, TurnRequest, TurnSink};
 use serde_json::Value;
+
+/// What a script with a window counts as a token.
+const BYTES_PER_TOKEN: u64 = 4;
 
 pub(super) async fn turn(
     file: &str,
@@ -14,7 +17,16 @@ pub(super) async fn turn(
     request: TurnRequest<'_>,
     sink: &dyn TurnSink,
 ) -> Result<Turn, ModelError> {
-    let played = request.messages.iter().filter(|m| is_turn(m)).count();
+    let tokens = tokens(&request);
+    if let Some(window) = script.window.filter(|window| tokens > *window) {
+        return Err(ModelError::ContextFull(format!(
+            "{file} (scripted): the prompt is too long: {tokens} tokens > {window} maximum"
+        )));
+    }
+    if request.purpose == Purpose::Summary {
+        return summary(file, script, &request, tokens);
+    }
+    let played = request.messages.iter().map(|m| turns_of(m) as usize).sum::<usize>();
     let seen = seen(request.messages);
     let at = played + 1;
     let Some(turn) = script.turns.get(played) else {
@@ -53,9 +65,41 @@ pub(super) async fn turn(
         text: turn.say.clone().filter(|t| !t.is_empty()),
         calls,
         stop,
-        usage: turn.usage.map(|u| Usage { input_tokens: u.input, output_tokens: u.output }),
+        usage: turn
+            .usage
+            .map(|u| Usage { input_tokens: u.input, output_tokens: u.output })
+            .or_else(|| script.window.map(|_| Usage { input_tokens: tokens, output_tokens: said_tokens(turn) })),
         provider_state: None,
     })
+}
+
+/// Tokens of a request, as a script with a window counts them.
+fn tokens(request: &TurnRequest<'_>) -> u64 {
+    let (overhead, said) =
+        request_bytes(request.instructions, request.functions, request.output_schema, request.messages);
+    (overhead + said).div_ceil(BYTES_PER_TOKEN)
+}
+
+fn said_tokens(turn: &TurnWire) -> u64 {
+    let calls = turn.call.iter().map(|c| c.tool.len() + c.raw.as_ref().map_or_else(|| json(&c.with), String::len));
+    ((turn.say.as_ref().map_or(0, String::len) + calls.sum::<usize>()) as u64).div_ceil(BYTES_PER_TOKEN)
+}
+
+fn json(map: &serde_json::Map<String, Value>) -> usize {
+    Value::Object(map.clone()).to_string().len()
+}
+
+/// What a script says where the work so far is to be summarised.
+fn summary(file: &str, script: &ScriptWire, request: &TurnRequest<'_>, tokens: u64) -> Result<Turn, ModelError> {
+    if let Some(error) = script.summary_error {
+        return Err(error_of(error, &format!("{file}, summary: scripted")));
+    }
+    let lines = seen(request.messages).lines().count();
+    let text = script.summary.clone().unwrap_or_else(|| format!("(Scripted summary of {lines} lines of work.)"));
+    let usage = script
+        .window
+        .map(|_| Usage { input_tokens: tokens, output_tokens: (text.len() as u64).div_ceil(BYTES_PER_TOKEN) });
+    Ok(Turn { text: Some(text), calls: vec![], stop: StopReason::EndTurn, usage, provider_state: None })
 }
 
 async fn say(turn: &TurnWire, sink: &dyn TurnSink) {
@@ -85,35 +129,14 @@ fn error_of(error: ErrorWire, what: &str) -> ModelError {
     }
 }
 
-/// Whether a message is a turn of the model. What a lifecycle hook says is delivered as a call of its own (SPEC §9); no model made it. A
-/// script may call such a function too, as a confused model does: its calls are known by their ids.
-fn is_turn(message: &Message) -> bool {
-    match message {
-        Message::Assistant { text: None, calls, .. } if !calls.is_empty() => calls.iter().any(|call| {
-            let lifecycle =
-                call.tool.starts_with('_') || FunctionName::parse(&call.tool).is_ok_and(|name| name.is_lifecycle());
-            !lifecycle || is_own_id(&call.provider_id)
-        }),
-        Message::Assistant { .. } => true,
-        Message::User { .. } | Message::Tool { .. } => false,
-    }
-}
-
 /// The id of a scripted call, by the numbers of its turn and its place in it.
 fn own_id(turn: usize, call: usize) -> String {
     format!("call_{turn}_{call}")
 }
 
-fn is_own_id(id: &str) -> bool {
-    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    id.strip_prefix("call_")
-        .and_then(|rest| rest.split_once('_'))
-        .is_some_and(|(turn, call)| number(turn) && number(call))
-}
-
 /// What the model was told since its last turn, as text.
 fn seen(messages: &[Message]) -> String {
-    let since = messages.iter().rposition(is_turn).map_or(0, |i| i + 1);
+    let since = messages.iter().rposition(|m| turns_of(m) > 0).map_or(0, |i| i + 1);
     let texts = messages.get(since..).unwrap_or_default().iter().filter_map(|message| match message {
         Message::User { content } | Message::Tool { content, .. } => content.value.as_deref().map(content_text),
         Message::Assistant { .. } => None,

@@ -30,7 +30,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Result<Value, ModelError> {
 
     let mut body = json!({
         "model": ask.model,
-        "max_tokens": request.max_tokens.unwrap_or_else(|| default_max_tokens(ask.model)),
+        "max_tokens": request.max_tokens.unwrap_or_else(|| default_max_tokens(ask.model, request.window)),
         "stream": true,
     });
     // Two marks make a long job cheap: what never changes, and all that was said so far.
@@ -165,11 +165,13 @@ fn fits(blocks: &[Value], text: &str, calls: &[AssistantCall]) -> bool {
     said == text && ids.into_iter().map(str::to_owned).eq(calls.iter().map(|c| wire_id(&c.provider_id, ID_LEN)))
 }
 
-/// The format demands a limit. 32,000 is more than turns need; a higher one would count against the window of older models.
-fn default_max_tokens(model: &str) -> u32 {
+/// The format demands a limit. 32,000 is more than turns need; a higher one would count against the window of older models. No more than
+/// a sixth of a small window, as compaction reckons.
+fn default_max_tokens(model: &str, window: Option<u64>) -> u32 {
     const LOWER: [(&str, u32); 3] = [("claude-3-haiku", 4_096), ("claude-3-opus", 4_096), ("claude-3-5", 8_192)];
     let known = LOWER.iter().find(|(lead, _)| model.starts_with(lead)).map(|(_, n)| *n);
-    known.unwrap_or(if model.starts_with("claude-") { 32_000 } else { 8_192 })
+    let usual = known.unwrap_or(if model.starts_with("claude-") { 32_000 } else { 8_192 });
+    window.and_then(|w| u32::try_from(w / 6).ok()).map_or(usual, |most| usual.min(most.max(1)))
 }
 
 /// Whether a model takes an output schema: Claude since Opus 4.1 and Sonnet 4.5.

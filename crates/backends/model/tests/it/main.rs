@@ -10,3 +10,4 @@ mod schema;
 mod script;
 mod sdk;
 mod support;
+mod window;

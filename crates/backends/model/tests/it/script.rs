@@ -3,7 +3,7 @@
 use crate::support::*;
 use hookwright_core::message::StopReason;
 use hookwright_model::{Options, open};
-use hookwright_runtime::ports::model::{Model, ModelError};
+use hookwright_runtime::ports::model::{Model, ModelError, Purpose};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -182,4 +182,36 @@ async fn a_scripted_turn_is_played_once_whatever_it_calls() {
         asking.messages.extend(results_of(&turn, "unknown tool"));
     }
     assert_eq!(asking.ask(&*script, &Sink::default()).await.unwrap().text.as_deref(), Some("Done."));
+}
+
+#[tokio::test]
+async fn a_script_with_a_window_counts_and_refuses_as_a_provider_does() {
+    let script = model("window: 400\nturns:\n  - say: Hello.\n");
+    assert_eq!(script.window().await, Some(400));
+    let turn = Asking::user("Go.").ask(&*script, &Sink::default()).await.unwrap();
+    let usage = turn.usage.unwrap();
+    assert!((30..200).contains(&usage.input_tokens) && usage.output_tokens == 2, "{usage:?}");
+    let long = Asking::user(&"x".repeat(2_000)).ask(&*script, &Sink::default()).await.unwrap_err();
+    assert!(
+        matches!(&long, ModelError::ContextFull(text) if text.contains("400 maximum") && text.contains("scripted")),
+        "{long}"
+    );
+    assert_eq!(model("turns:\n  - say: Hello.\n").window().await, None);
+}
+
+#[tokio::test]
+async fn a_script_summarises_and_counts_the_turns_that_were_replaced() {
+    let asking = Asking { purpose: Purpose::Summary, ..Asking::user("{}\n{}") };
+    let say = async |text: &str| asking.ask(&*model(text), &Sink::default()).await;
+    assert!(say("turns:\n  - say: a\n").await.unwrap().text.unwrap().contains("Scripted summary of 2 lines"));
+    assert_eq!(say("summary: All done.\nturns:\n  - say: a\n").await.unwrap().text.as_deref(), Some("All done."));
+    let failed = say("summary_error: unavailable\nturns:\n  - say: a\n").await.unwrap_err();
+    assert!(matches!(failed, ModelError::Unavailable(_)), "{failed}");
+    assert!(opened("summary: a\nsummary_error: refused\nturns:\n  - say: a\n").1.is_err());
+    assert!(opened("window: 0\nturns:\n  - say: a\n").1.is_err());
+
+    let mut asking = Asking::user("Go.");
+    asking.messages.push(assistant(Some(&hookwright_core::compaction::summary_message(2, "All done.")), vec![]));
+    let script = model("turns:\n  - say: one\n  - say: two\n  - say: three\n");
+    assert_eq!(asking.ask(&*script, &Sink::default()).await.unwrap().text.as_deref(), Some("three"));
 }

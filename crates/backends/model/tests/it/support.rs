@@ -3,7 +3,7 @@
 use hookwright_core::Stored;
 use hookwright_core::message::{AssistantCall, FunctionSpec, Message};
 use hookwright_model::{Options, RetryPolicy, open};
-use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnRequest, TurnSink};
+use hookwright_runtime::ports::model::{Model, ModelError, Purpose, Turn, TurnRequest, TurnSink};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -252,6 +252,8 @@ pub struct Asking {
     pub instructions: Option<&'static str>,
     pub output_schema: Option<Value>,
     pub max_tokens: Option<u32>,
+    pub window: Option<u64>,
+    pub purpose: Purpose,
 }
 
 impl Asking {
@@ -268,6 +270,8 @@ impl Asking {
             functions: &self.functions,
             output_schema: self.output_schema.as_ref(),
             max_tokens: self.max_tokens,
+            window: self.window,
+            purpose: self.purpose,
         };
         model.turn(request, sink).await
     }

@@ -10,4 +10,5 @@ mod forget;
 mod leases;
 mod lists;
 mod processes;
+mod sessions;
 mod support;

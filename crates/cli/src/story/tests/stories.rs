@@ -141,6 +141,7 @@ fn what_goes_wrong_stands_out() {
         effect: "t2.model".into(),
         fault: ModelFault::Failed,
         message: "the provider answered 529 four times:\noverloaded".into(),
+        sent: None,
     });
     insta::assert_snapshot!(tale.told(Look::PLAIN, false));
 }

@@ -112,6 +112,7 @@ impl Tale {
             calls,
             stop,
             usage: Some(Usage { input_tokens: 1_200, output_tokens: 40 }),
+            sent: None,
             provider_state: None,
             output: None,
             output_fault: None,

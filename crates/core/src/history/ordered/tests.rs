@@ -67,6 +67,7 @@ proptest! {
                 calls: vec![],
                 stop: StopReason::EndTurn,
                 usage: None,
+                sent: None,
                 provider_state: values.next(),
                 output: values.next(),
                 output_fault: None,

@@ -118,7 +118,6 @@ impl Machine {
     /// The conversation was compacted: servers may say what must not be forgotten, before the next turn.
     ///
     /// Where nobody is to be asked, the next turn begins at once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "compaction is what calls it"))]
     pub(super) fn compacted(&mut self, out: &mut Vec<Command>) {
         if self.lifecycle().is_none() {
             return self.next_turn(out);

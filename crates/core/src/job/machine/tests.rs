@@ -1,6 +1,8 @@
 //! The machine against a simulated world: what happens is fixed by each effect's id, only the order of arrival varies.
 
 mod advice;
+mod compacting;
+mod session;
 
 use super::*;
 use crate::chain::HookOutcome;
@@ -48,6 +50,7 @@ fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
             .collect(),
         stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls },
         usage: Some(Usage::default()),
+        sent: None,
         provider_state: None,
         output: None,
         output_fault: None,
@@ -483,6 +486,8 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
     hooks[3].on_timeout = crate::manifest::OnTimeout::Allow;
     let mut s = spec(hooks);
     s.limits.parallel_calls = 3;
+    // So small that a few turns fill it.
+    s.agent.context_window = (seed % 3 == 1).then_some(260);
     s.lifecycle = Some(LifecycleSpec {
         servers: vec!["todo".into(), "memory".into()],
         timeout_ms: 1,
@@ -548,6 +553,12 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
                 (said < 3).then(|| LifecycleAnswer { server: server.clone(), outcome, ms: 1.0 })
             };
             Fact::LifecycleAnswered { effect: effect.clone(), answers: servers.iter().filter_map(answer).collect() }
+        }
+        Command::Compact { effect, plan, .. } => {
+            let (asked, lucky) = (plan.summary_tokens > 0, dice(effect, 3) > 0);
+            let summary = (asked && lucky).then(|| Stored::inline(json!(format!("summary {effect}"))));
+            let fault = (asked && !lucky).then(|| "down".to_owned());
+            Fact::Compacted { effect: effect.clone(), summary, fault, turns: 1, usage: None, ms: 1.0 }
         }
         Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
     };

@@ -47,7 +47,7 @@ fn full() -> Value {
             {"on": "job_end", "call": "a.b", "match": {"agents": ["*"]}},
         ],
         "agents": [
-            {"id": "m", "description": "d", "model": "p/m", "instructions": "i", "tools": ["a"], "max_turns": 3, "max_tokens": 5, "subagents": ["n"]},
+            {"id": "m", "description": "d", "model": "p/m", "instructions": "i", "tools": ["a"], "max_turns": 3, "max_tokens": 5, "context_window": 8000, "subagents": ["n"]},
             {"id": "n", "harness": "codex"},
         ],
     })

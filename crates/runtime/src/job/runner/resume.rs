@@ -45,7 +45,9 @@ impl Runner {
             return Err(RunError::Replay { job: job.to_owned(), why });
         }
         let journal = Journal::new(deps.store.clone(), Some(lease), head, None);
-        let mut runner = Self::assemble(deps, machine, journal, observer);
+        let earlier =
+            if machine.outcome().is_some() { vec![] } else { crate::job::earlier::of(&*deps.store, &machine).await? };
+        let mut runner = Self::assemble(deps, machine, earlier, journal, observer);
         if runner.machine.outcome().is_some() {
             runner.status();
             return Ok(runner);

@@ -54,6 +54,43 @@ fn a_full_window_is_known_in_every_providers_words() {
             400,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error"}}"#,
         ),
+        ("ollama", 400, r#"{"error":{"message":"the input length exceeds the context length","type":"api_error"}}"#),
+        ("ollama", 500, r#"{"error":{"message":"Context size has been exceeded.","type":"server_error"}}"#),
+        (
+            "compatible",
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (1000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.","type":"BadRequestError","param":null,"code":400}}"#,
+        ),
+        (
+            "compatible",
+            400,
+            r#"{"error":{"message":"You passed 5001 input tokens and requested 0 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 4096 tokens.","type":"BadRequestError","code":400}}"#,
+        ),
+        (
+            "compatible",
+            400,
+            r#"{"object":"error","message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens.","code":400}"#,
+        ),
+        (
+            "compatible",
+            400,
+            r#"{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
+        ),
+        (
+            "compatible",
+            400,
+            r#"{"object":"error","message":"The input (5000 tokens) is longer than the model's context length (4096 tokens).","type":"BadRequestError","code":400}"#,
+        ),
+        (
+            "compatible",
+            400,
+            r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length."}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 280000 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+        ),
     ] {
         match outcome(id, status, &[], body) {
             Failure::Final(ModelError::ContextFull(text)) => assert!(text.contains("larger window"), "{text}"),

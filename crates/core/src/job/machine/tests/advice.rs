@@ -196,12 +196,21 @@ fn max_tokens_and_refusal_are_not_gated() {
         let oracle = |c: &Command| match c {
             Command::CallModel { effect, .. } => {
                 let Fact::ModelAnswered {
-                    effect, text, calls, usage, provider_state, output, output_fault, ms, ..
+                    effect,
+                    text,
+                    calls,
+                    usage,
+                    sent,
+                    provider_state,
+                    output,
+                    output_fault,
+                    ms,
+                    ..
                 } = turn(effect, "half", &[])
                 else {
                     panic!()
                 };
-                Fact::ModelAnswered { effect, text, calls, stop, usage, provider_state, output, output_fault, ms }
+                Fact::ModelAnswered { effect, text, calls, stop, usage, sent, provider_state, output, output_fault, ms }
             }
             other => world(&no_calls, &objects)(other),
         };
