@@ -163,7 +163,7 @@ impl Tenant {
         let config = &self.config.lifecycle;
         let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
         let servers: Vec<String> = tools.map(|t| t.id.clone()).filter(|id| config.servers.allows(id)).collect();
-        (!servers.is_empty()).then(|| LifecycleSpec {
+        (!servers.is_empty()).then_some(LifecycleSpec {
             servers,
             timeout_ms: config.timeout_ms,
             max_rejections: config.max_rejections,

@@ -23,7 +23,8 @@ pub(crate) fn word(point: Point, outcome: &LifecycleOutcome) -> (char, Role, &'s
         LifecycleOutcome::Text { .. } => ('~', Role::Change, "says"),
         LifecycleOutcome::Nothing => (' ', Role::Dim, "nothing"),
         LifecycleOutcome::Failed { .. } => ('!', Role::Bad, "FAILED"),
-        LifecycleOutcome::TimedOut { .. } => ('!', Role::Bad, "TIMEOUT"),
+        LifecycleOutcome::TimedOut { killed: false, .. } => ('!', Role::Bad, "TIMEOUT"),
+        LifecycleOutcome::TimedOut { killed: true, .. } => ('!', Role::Bad, "KILLED"),
     }
 }
 
@@ -68,7 +69,7 @@ fn answered(line: Line, point: Point, answer: &LifecycleAnswer, look: Look) -> L
 /// The answers of one record: on its line where it is one, else on lines below, which begin at column `at`.
 pub(crate) fn in_history(line: Line, point: Point, answers: &[LifecycleAnswer], at: usize, look: Look) -> String {
     match answers {
-        [] => line.plain(&format!("no server has {}", point.function())).end(look),
+        [] => line.add(Role::Dim, &format!("nobody was asked {}", point.function())).end(look),
         [one] => answered(line, point, one, look).end(look),
         several => {
             let first =

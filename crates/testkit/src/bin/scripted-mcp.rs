@@ -314,7 +314,9 @@ impl Server {
             Step::Sequence(lists) => {
                 let nth = usize::try_from(ask.nth).unwrap_or(usize::MAX).min(lists.len());
                 if let Some(list) = nth.checked_sub(1).and_then(|i| lists.get(i)) {
-                    list.iter().for_each(|step| self.step(step, ask));
+                    for step in list {
+                        self.step(step, ask);
+                    }
                 }
             }
             Step::Exit(code) => std::process::exit(*code),

@@ -1,4 +1,4 @@
-//! Histories that don't fit the machine's logic.
+//! What a history and the machine's logic do not agree about.
 
 use crate::job::{Fact, LOGIC_VERSION};
 use crate::text;
@@ -48,6 +48,7 @@ impl Mismatch {
 /// Bytes of each side of a mismatch: a command without its values is shorter, so that a diff shows what differs.
 const BRIEF_BYTES: u64 = 4_096;
 
+/// A value as a mismatch shows it.
 pub(super) fn brief(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string(value).unwrap_or_default();
     if text.len() as u64 > BRIEF_BYTES {

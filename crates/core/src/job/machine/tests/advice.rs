@@ -54,7 +54,7 @@ fn asked(run: &Run) -> Vec<(String, Option<Skip>)> {
 }
 
 fn stops(run: &Run) -> Vec<(String, Option<Skip>)> {
-    asked(run).into_iter().filter(|(effect, _)| effect.ends_with(".stop")).collect()
+    asked(run).into_iter().filter(|(effect, _)| Point::of_effect(effect) == Some(Point::Stop)).collect()
 }
 
 fn output(run: &Run) -> Value {
