@@ -76,7 +76,9 @@ fn windows_of_1k_8k_and_200k_make_progress_in_every_wire_format() {
             }
         })
     });
-    handles.into_iter().for_each(|h| h.join().unwrap());
+    for handle in handles {
+        handle.join().unwrap();
+    }
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Provider {
                 (Wire::Chat, Some("function")) if item.get("id").is_some() => calls.push(id("id")),
                 (Wire::Chat, None) if item["role"] == "tool" => results.push(id("tool_call_id")),
                 (Wire::Gemini, None) if item.get("functionCall").is_some() => {
-                    calls.push(item["functionCall"]["name"].to_string())
+                    calls.push(item["functionCall"]["name"].to_string());
                 }
                 (Wire::Gemini, None) if item.get("functionResponse").is_some() => {
                     results.push(item["functionResponse"]["name"].to_string());
@@ -156,7 +156,7 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
             Some((name, value)) => {
                 headers.insert(name.to_lowercase(), value.to_owned());
             }
-            None => path = line.split(' ').nth(1)?.to_owned(),
+            None => line.split(' ').nth(1)?.clone_into(&mut path),
         }
     }
     let mut body = vec![0; headers.get("content-length").and_then(|n| n.parse().ok()).unwrap_or(0)];

@@ -5,7 +5,7 @@ mod resume;
 
 use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
-use super::talk::Talk;
+use super::talk::{self, Talk};
 use super::under_way::UnderWay;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
@@ -24,11 +24,7 @@ use hookwright_core::text;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{broadcast, watch};
-
-/// How long a model is asked for its window, should it not bound that itself.
-const WINDOW_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
@@ -65,8 +61,7 @@ impl Runner {
 
     async fn create(deps: Deps, mut run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
         if run.spec.agent.context_window.is_none() {
-            let told = tokio::time::timeout(WINDOW_PATIENCE, deps.model.window()).await;
-            run.spec.agent.context_window = told.ok().flatten();
+            run.spec.agent.context_window = talk::window(&*deps.model).await;
         }
         let now = deps.clock.now_ms();
         let job = run.spec.job.clone();

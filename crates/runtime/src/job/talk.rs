@@ -5,7 +5,7 @@
 use super::effects::Workshop;
 use crate::hook::ms_since;
 use crate::observe::Event;
-use crate::ports::model::{Purpose, Turn, TurnRequest, TurnSink};
+use crate::ports::model::{Model, Purpose, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
 use hookwright_core::compaction::{self, Plan, Rate};
 use hookwright_core::job::{Command, Fact, Machine, Sent};
@@ -13,10 +13,19 @@ use hookwright_core::message::{FunctionSpec, Message, StopReason};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::text;
 use serde_json::Value;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// Bytes of the words for people that say why there is no summary.
 const FAULT_BYTES: u64 = 1_000;
+
+/// How long a model is asked for its window, should it not bound that itself.
+const WINDOW_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Tokens of a model's window, where it can be found out.
+pub(super) async fn window(model: &dyn Model) -> Option<u64> {
+    timeout(WINDOW_PATIENCE, model.window()).await.ok().flatten()
+}
 
 /// The conversation that an effect is given.
 #[derive(Debug, Default)]
