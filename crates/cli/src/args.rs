@@ -79,6 +79,8 @@ pub(crate) enum Approve {
 pub(crate) enum Command {
     /// Run one job to its end
     Run(RunArgs),
+    /// Answer an editor, or any other client of the Agent Client Protocol, on stdin and stdout
+    Acp(AcpArgs),
     /// Check plugins: manifests, what they mean together, and their running servers
     Check(CheckArgs),
     /// Put one event through its chain of hooks and print the verdict; makes no call
@@ -131,6 +133,7 @@ impl Command {
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
             Self::Jobs(JobsCommand::Cancel { .. } | JobsCommand::Forget { .. })
+            | Self::Acp(_)
             | Self::Trust(_)
             | Self::New(_)
             | Self::Completions { .. }
@@ -170,6 +173,48 @@ pub(crate) struct HowArgs {
     pub(crate) name: Option<String>,
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AcpArgs {
+    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it, and leaves the configuration's plugins
+    /// out. Default: those of the configuration; none are needed
+    #[arg(long = "plugin", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// The agent. Default: the only one; where the plugins declare none, a plain assistant with all tools
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// A model to choose from, e.g. anthropic/claude-sonnet-4-5; may be repeated, the first is the default. The agent's own
+    /// comes last
+    #[arg(long = "model", value_name = "MODEL")]
+    pub(crate) models: Vec<String>,
+    /// Who decides what hooks escalate, in new sessions; the client may change it. Default: ask
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<AcpMode>,
+    /// The name in the history of whoever answers in the client. Default: the OS user's, which counts as verified
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AcpMode {
+    /// Ask in the client
+    #[default]
+    Ask,
+    /// Wait until somebody decides elsewhere
+    Wait,
+    /// It is a no
+    Deny,
+}
+
+impl From<AcpMode> for hookwright_acp::Mode {
+    fn from(mode: AcpMode) -> Self {
+        match mode {
+            AcpMode::Ask => Self::Ask,
+            AcpMode::Wait => Self::Wait,
+            AcpMode::Deny => Self::Deny,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

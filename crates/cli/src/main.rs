@@ -2,6 +2,7 @@
 //!
 //! Invariant: stdout is data only. Exit codes stand in [`exit`]. Nothing here knows a rule: rules are in `hookwright-core`.
 
+mod acp;
 mod args;
 mod commands;
 mod environment;
@@ -82,6 +83,7 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
     settings.start_log()?;
     match cli.command {
         Command::Run(args) => commands::run::run(settings, args).await,
+        Command::Acp(args) => commands::acp::run(settings, args).await,
         Command::Check(args) => commands::check::run(settings, args).await,
         Command::Ask(args) => commands::ask::run(settings, args).await,
         Command::Jobs(command) => commands::jobs::run(settings, command).await,

@@ -9,7 +9,7 @@ use hookwright_core::diagnostic::{Diagnostic, nearest};
 use hookwright_core::hooks::HookSet;
 use hookwright_core::job::AgentSpec;
 use hookwright_core::lifecycle::LifecycleSpec;
-use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Source, tenant};
+use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Scope, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_mcp::{HostConfig, McpHost, ToolSpec};
 use hookwright_runtime::job::ToolTraits;
@@ -47,6 +47,18 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
             Ok(tenant)
         }
     }
+}
+
+/// As [`tenant()`], but no plugin needs to be named.
+pub(crate) fn tenant_or_empty(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Tenant> {
+    if flags.is_empty() {
+        settings.adopt_local_config()?;
+        let config = settings.tenant()?;
+        if config.plugins.is_empty() {
+            return Ok(Tenant { config, plugins: vec![], warnings: vec![] });
+        }
+    }
+    tenant(settings, flags)
 }
 
 /// As [`tenant()`], but hands over what was found, errors too; plugins with errors are left out.
@@ -121,21 +133,38 @@ impl Tenant {
 
     /// Starts the servers of some tools; the others are as if they were not declared.
     pub(crate) fn start_only(&self, env: &Environment, wanted: &dyn Fn(&str) -> bool) -> Arc<McpHost> {
+        let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
+        McpHost::start(self.specs(env, wanted), HostConfig { message_bytes, ..HostConfig::default() })
+    }
+
+    /// The ids of all tools, in the tenant's order.
+    pub(crate) fn tool_ids(&self) -> impl Iterator<Item = &str> {
+        self.plugins.iter().flat_map(|p| p.parsed.manifest.tools.iter().map(|t| t.id.as_str()))
+    }
+
+    /// Whether each session has a server of its own for a tool (SPEC §2 `scope`).
+    pub(crate) fn is_of_session(&self, tool: &str) -> bool {
+        let decl = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools).find(|t| t.id == tool);
+        match decl.and_then(|t| t.scope) {
+            Some(scope) => scope == Scope::Session,
+            None => self.config.lifecycle.servers.allows(tool),
+        }
+    }
+
+    /// What the servers of some tools are started from.
+    pub(crate) fn specs(&self, env: &Environment, wanted: &dyn Fn(&str) -> bool) -> Vec<ToolSpec> {
         let secrets = self.config.secrets.clone();
         let env = env.clone();
         let lookup = move |name: &str| {
             let passed_on = matches!(name, "PATH" | "HOME" | "LANG" | "TMPDIR");
             if passed_on || secrets.allows(name) { env.get(name) } else { None }
         };
-        let specs = self
-            .plugins
+        self.plugins
             .iter()
             .flat_map(|p| p.parsed.manifest.tools.iter().map(move |t| (t, &p.folder)))
             .filter(|(tool, _)| wanted(&tool.id))
             .map(|(tool, folder)| ToolSpec::from_decl(tool, folder, &lookup))
-            .collect();
-        let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
-        McpHost::start(specs, HostConfig { message_bytes, ..HostConfig::default() })
+            .collect()
     }
 
     /// What manifests say of tools beside how they are reached.

@@ -6,7 +6,7 @@ mod crash;
 mod door;
 
 pub(crate) use cancel::cancel_idle;
-pub(crate) use crash::crash_probe;
+pub(crate) use crash::{checkpoint, crash_probe};
 
 use crate::args::{Approve, Output};
 use crate::exit::{self, CliError, CliResult};
@@ -95,15 +95,20 @@ pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, 
         session,
         parent: None,
         created_ms: SystemClock.now_ms(),
-        origin: json!({
-            "plugins": tenant.folders(),
-            "config_digest": settings.config_digest(),
-            "config": settings.config_file.as_ref().map(|f| crate::settings::real(f)),
-            "tenant": tenant.config.id,
-        }),
+        origin: origin(settings, &tenant),
     };
     let which = Which::New(Box::new(NewRun { job: row, spec: spec.clone(), blobs }));
     Ok(Prepared { tenant, store, model, spec, which, earlier: vec![] })
+}
+
+/// What a later process needs to go on with a job.
+pub(crate) fn origin(settings: &Settings, tenant: &Tenant) -> Value {
+    json!({
+        "plugins": tenant.folders(),
+        "config_digest": settings.config_digest(),
+        "config": settings.config_file.as_ref().map(|f| crate::settings::real(f)),
+        "tenant": tenant.config.id,
+    })
 }
 
 /// Finds a job that was begun; its plugins are those that it was begun with.
@@ -142,7 +147,8 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
 }
 
-fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -> CliResult<Arc<dyn Model>> {
+/// Opens a model of an agent of that plugin.
+pub(crate) fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -> CliResult<Arc<dyn Model>> {
     let env = settings.env.clone();
     let lookup = move |name: &str| env.get(name);
     let options = ModelOptions { folder: tenant.folder_of(plugin).map(PathBuf::from), ..ModelOptions::default() };
@@ -181,7 +187,10 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     };
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
-    let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
+    let (watched, plugins, told) = (host.clone(), tenant.clone(), door.clone());
+    let watcher = tokio::spawn(async move {
+        late_faults(&watched, &plugins, &|_| true, &|what| told.notice(what)).await;
+    });
     let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     if let Attended::Ended(Ok(End::Finished(_))) = &end
@@ -272,10 +281,15 @@ async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &Cance
 }
 
 /// Verifies the manifests against the running servers, as they come up, and says what can't be asked or fits nothing (SPEC §2).
-async fn late_faults(host: Arc<McpHost>, tenant: Arc<Tenant>, door: Arc<Door>) {
+pub(crate) async fn late_faults(
+    host: &McpHost,
+    tenant: &Tenant,
+    started: &(dyn Fn(&str) -> bool + Sync),
+    say: &(dyn Fn(&str) + Sync),
+) {
     let plugins: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
     let tools = plugins.iter().flat_map(|p| p.manifest.tools.iter().map(|t| t.id.as_str()));
-    let host = &host;
+    let tools = tools.filter(|tool| started(tool));
     let mut lists: FuturesUnordered<_> = tools.map(|tool| async move { (tool, host.functions(tool).await) }).collect();
     let (mut listed, mut said) = (Listed::new(), std::collections::HashSet::new());
     while let Some((tool, functions)) = lists.next().await {
@@ -284,7 +298,7 @@ async fn late_faults(host: Arc<McpHost>, tenant: Arc<Tenant>, door: Arc<Door>) {
         for found in check_live(&plugins, &listed) {
             let what = format!("{}:{}: {}", found.file, found.line, found.message);
             if found.severity != Severity::Info && said.insert(what.clone()) {
-                door.notice(&what);
+                say(&what);
             }
         }
     }

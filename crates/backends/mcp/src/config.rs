@@ -27,6 +27,8 @@ pub struct HostConfig {
     pub max_deaths: u32,
     /// What a server gets at shutdown, half of it after its stdin was closed, half after SIGTERM. Default 2 s.
     pub shutdown_grace: Duration,
+    /// Changes of state that a slow listener may be behind; their places are set aside when the host starts. Default 1,024.
+    pub changes_kept: usize,
     /// The version that is told to servers, beside the name `hookwright`.
     pub client_version: String,
 }
@@ -45,6 +47,7 @@ impl Default for HostConfig {
             healthy_after: Duration::from_mins(1),
             max_deaths: 5,
             shutdown_grace: Duration::from_secs(2),
+            changes_kept: 1_024,
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }

@@ -13,9 +13,6 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-/// Status changes that a slow listener may be behind.
-const CHANGES: usize = 1_024;
-
 /// The MCP servers of a tenant's tools.
 ///
 /// Dropping it kills all servers at once; [`Tools::shutdown`] lets them leave first.
@@ -41,7 +38,7 @@ impl McpHost {
     /// One that can't be started is [`hookwright_runtime::ports::tools::ToolState::Failed`]; the others don't notice.
     pub fn start(specs: Vec<ToolSpec>, config: HostConfig) -> Arc<Self> {
         let config = Arc::new(config);
-        let changes = broadcast::Sender::new(CHANGES);
+        let changes = broadcast::Sender::new(config.changes_kept.max(1));
         let tools: Vec<_> =
             specs.into_iter().map(|spec| Tool::new(spec, Arc::clone(&config), changes.clone())).collect();
         for tool in &tools {

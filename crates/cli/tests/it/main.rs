@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod acp;
 mod approvals;
 mod bad_input;
 mod commands;

@@ -91,6 +91,11 @@ impl World {
         Running::start(self.job(more)).finish()
     }
 
+    /// Folders of the world's plugins, in install order.
+    pub(crate) fn plugins(&self) -> Vec<String> {
+        self.plugins.borrow().clone()
+    }
+
     /// The messages that a tool's server got, in order.
     pub(crate) fn messages(&self, tool: &str) -> Vec<Value> {
         let text = std::fs::read(self.path(&format!("{tool}.log"))).unwrap_or_default();

@@ -71,11 +71,12 @@ fn any_number_of_stores_may_set_a_new_file_up_at_once() {
 fn a_file_that_is_not_ours_is_refused_and_not_changed() {
     let folder = Folder::new();
     let newer = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};", VERSION + 1);
+    let newer_words = format!("newer version of Hookwright (format {}, this one reads up to {VERSION})", VERSION + 1);
     for (sql, expect) in [
         ("CREATE TABLE t (x);", "another application"),
         ("PRAGMA application_id = 7;", "another application"),
         ("PRAGMA user_version = 1;", "another application"),
-        (newer.as_str(), "newer version of Hookwright (format 2, this one reads up to 1)"),
+        (newer.as_str(), newer_words.as_str()),
     ] {
         let db = folder.db();
         rusqlite::Connection::open(&db).unwrap().execute_batch(sql).unwrap();

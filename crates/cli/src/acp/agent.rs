@@ -1,0 +1,110 @@
+//! The agent that answers: a plugin's, or one of our own where no plugin declares any.
+
+use crate::exit::CliResult;
+use crate::setup::Tenant;
+use hookwright_core::job::AgentSpec;
+use hookwright_core::stored::{Blob, Stored};
+use serde_json::Value;
+
+/// The id of the agent that needs no plugin. Hooks may match it.
+const BUILT_IN: &str = "assistant";
+
+/// What it is told, before the folder.
+const INSTRUCTIONS: &str = "You are an assistant in the user's editor. Use the tools that you have; say plainly what you did and \
+what you could not do.";
+
+/// The agent of all sessions.
+pub(crate) struct Chosen {
+    pub(super) id: String,
+    /// The plugin that declares it; empty for our own.
+    pub(super) plugin: String,
+    /// Its model, where it declares one.
+    pub(super) model: Option<String>,
+    spec: AgentSpec,
+    blobs: Vec<Blob>,
+    instructions: String,
+    /// Whether its prompts are JSON.
+    pub(super) takes_json: bool,
+    input_schema: Option<Value>,
+}
+
+impl Chosen {
+    /// The agent of that id; without one, the only agent of the plugins, or our own where they declare none.
+    pub(super) fn of(tenant: &Tenant, id: Option<&str>) -> CliResult<Self> {
+        let none = tenant.plugins.iter().all(|p| p.parsed.manifest.agents.is_empty());
+        if id.is_none_or(|id| id == BUILT_IN) && none {
+            return Ok(Self::built_in(tenant));
+        }
+        let (plugin, decl) = tenant.agent(id)?;
+        let mut blobs = vec![];
+        let spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
+        Ok(Self {
+            id: spec.id.clone(),
+            plugin: spec.plugin.clone(),
+            model: Some(spec.model.clone()),
+            instructions: decl.instructions.clone().unwrap_or_default(),
+            takes_json: decl.input_schema.is_some(),
+            input_schema: decl.input_schema.clone(),
+            spec,
+            blobs,
+        })
+    }
+
+    fn built_in(tenant: &Tenant) -> Self {
+        let spec = AgentSpec {
+            id: BUILT_IN.to_owned(),
+            plugin: String::new(),
+            model: String::new(),
+            instructions: None,
+            // Whatever there is; functions of hooks stay hidden.
+            tools: Some(vec!["*".to_owned()]),
+            own_tools: vec![],
+            input_schema: None,
+            output_schema: None,
+            max_turns: tenant.config.limits.max_turns,
+            max_tokens: None,
+        };
+        Self {
+            id: BUILT_IN.to_owned(),
+            plugin: String::new(),
+            model: None,
+            spec,
+            blobs: vec![],
+            instructions: INSTRUCTIONS.to_owned(),
+            takes_json: false,
+            input_schema: None,
+        }
+    }
+
+    /// The agent as a job of a session has it: with the client's servers, the chosen model, and the folder that the user works in.
+    pub(super) fn spec(&self, model: &str, cwd: &str, from_client: &[&str]) -> (AgentSpec, Vec<Blob>) {
+        let mut spec = self.spec.clone();
+        let mut blobs = self.blobs.clone();
+        model.clone_into(&mut spec.model);
+        let ids = from_client.iter().map(|id| (*id).to_owned());
+        match &mut spec.tools {
+            Some(tools) => tools.extend(ids),
+            None => spec.own_tools.extend(ids),
+        }
+        let folder = format!("The user works in the folder {cwd}");
+        let text = if self.instructions.is_empty() { folder } else { format!("{}\n\n{folder}", self.instructions) };
+        let (stored, blob) = Stored::new(Value::String(text));
+        spec.instructions = Some(stored);
+        blobs.extend(blob);
+        (spec, blobs)
+    }
+
+    /// A prompt as the agent's input.
+    pub(super) fn input(&self, text: &str) -> Result<Value, String> {
+        let input = if self.takes_json {
+            hookwright_core::json::parse_strict(text)
+                .map_err(|e| format!("the agent {} takes JSON, and the prompt is none: {e}", self.id))?
+        } else {
+            Value::String(text.to_owned())
+        };
+        let moment = hookwright_core::event::Moment::JobStart;
+        hookwright_core::event::check_value(moment, &input, self.input_schema.as_ref())
+            .map_err(|e| format!("the prompt does not fit the agent {}: {e}", self.id))?;
+        Ok(input)
+    }
+}

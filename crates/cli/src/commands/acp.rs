@@ -1,0 +1,39 @@
+//! `hookwright acp`.
+
+use crate::acp::Node;
+use crate::args::AcpArgs;
+use crate::exit::{self, CliError, CliResult};
+use crate::settings::Settings;
+use crate::terminal::note;
+use hookwright_acp::{Ended, Frames, serve};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
+    let node = Node::start(settings, &args)?;
+    let stop = CancellationToken::new();
+    let talk = serve(node.clone(), Frames::new(tokio::io::stdin(), tokio::io::stdout()), stop.clone());
+    let mut talk = std::pin::pin!(talk);
+    let mut told = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut talk => break ended,
+            () = crate::signals::stop(), if !told => {
+                told = true;
+                stop.cancel();
+            }
+            _ = tokio::signal::ctrl_c(), if !told => {
+                told = true;
+                stop.cancel();
+            }
+        }
+    };
+    node.shutdown().await;
+    match ended {
+        Ended::Closed if told => Ok(exit::STOPPED),
+        Ended::Closed => Ok(exit::OK),
+        Ended::Broken(why) => {
+            note("note: every prompt that was under way is cancelled");
+            Err(CliError::failed(format!("the client can't be spoken with any more: {why}")))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Lists, closes and deletes sessions.
+
+use crate::door::Door;
+use crate::{errors, wire};
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    CloseSessionResponse, DeleteSessionResponse, ListSessionsRequest, ListSessionsResponse,
+};
+use hookwright_runtime::ports::sessions::{SessionChange, SessionPage};
+use hookwright_runtime::ports::store::StoreError;
+
+/// Sessions of a page.
+const PAGE: u32 = 50;
+
+/// `session/list`.
+pub(crate) async fn list(door: &Door, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    let after = match &request.cursor {
+        Some(cursor) => {
+            Some(wire::read_cursor(cursor).ok_or_else(|| errors::invalid_params("the cursor is not one of ours"))?)
+        }
+        None => None,
+    };
+    let cwd = request.cwd.map(|cwd| cwd.to_string_lossy().into_owned());
+    let page = SessionPage { tenant: door.wiring.tenant().to_owned(), cwd, after, limit: PAGE };
+    let rows = door.wiring.store().sessions(page).await.map_err(|e| errors::of_store(&e))?;
+    let next = rows.last().filter(|_| rows.len() == PAGE as usize).map(wire::cursor);
+    Ok(ListSessionsResponse::new(rows.iter().map(wire::info).collect()).next_cursor(next))
+}
+
+/// `session/close`: the prompt that is under way is cancelled, the session's servers leave. It can be loaded again.
+pub(crate) async fn close(door: &Door, id: &str) -> Result<CloseSessionResponse, Error> {
+    let session = door.session(id)?;
+    door.take(id);
+    door.end_of(&session).await;
+    let now = door.wiring.clock().now_ms();
+    let change = SessionChange { closed_ms: Some(Some(now)), at_ms: now, ..SessionChange::default() };
+    match door.wiring.store().change_session(id, change).await {
+        Ok(()) | Err(StoreError::NotFound { .. }) => Ok(CloseSessionResponse::new()),
+        Err(error) => Err(errors::of_store(&error)),
+    }
+}
+
+/// `session/delete`: what was said is deleted for good, its digests stay. One that is not there is no error: it is what was wanted.
+pub(crate) async fn delete(door: &Door, id: &str) -> Result<DeleteSessionResponse, Error> {
+    let store = door.wiring.store();
+    match store.session(id).await {
+        Ok(row) if row.session.tenant == door.wiring.tenant() => {}
+        Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(DeleteSessionResponse::new()),
+        Err(error) => return Err(errors::of_store(&error)),
+    }
+    if let Some(session) = door.take(id) {
+        door.end_of(&session).await;
+    }
+    // What an earlier process left unfinished must end first.
+    let jobs = store.session_jobs(id).await.map_err(|e| errors::of_store(&e))?;
+    for row in jobs.iter().filter(|row| !row.status.is_final()) {
+        door.wiring.end_left(&row.job.id).await.map_err(errors::not_now)?;
+    }
+    match store.delete_session(id).await {
+        Ok(()) | Err(StoreError::NotFound { .. }) => Ok(DeleteSessionResponse::new()),
+        Err(error) => Err(errors::of_store(&error)),
+    }
+}

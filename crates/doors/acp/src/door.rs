@@ -1,0 +1,118 @@
+//! One client: its capabilities and the sessions that it has open.
+
+use crate::errors;
+use crate::frames::Frames;
+use crate::session::Session;
+use crate::tell::Tell;
+use crate::wiring::Wiring;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::{Agent, Client, ConnectTo, Error};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+/// How the talk with a client ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The client closed its side, or [`serve`]'s `stop` was given.
+    Closed,
+    /// The client can't be read from or written to any more.
+    Broken(String),
+}
+
+/// What the handlers share.
+pub(crate) struct Door {
+    pub(crate) wiring: Arc<dyn Wiring>,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    notices: AtomicBool,
+    client_name: Mutex<String>,
+}
+
+impl Door {
+    pub(crate) fn new(wiring: Arc<dyn Wiring>) -> Arc<Self> {
+        Arc::new(Self {
+            wiring,
+            sessions: Mutex::default(),
+            notices: AtomicBool::new(false),
+            client_name: Mutex::default(),
+        })
+    }
+
+    /// What the client said about itself.
+    pub(crate) fn meet(&self, name: &str, notices: bool) {
+        self.notices.store(notices, Ordering::Relaxed);
+        *self.client_name.lock().unwrap_or_else(PoisonError::into_inner) = hookwright_core::text::shown(name, 100);
+    }
+
+    /// The client's name, for the history.
+    pub(crate) fn client_name(&self) -> String {
+        self.client_name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn tell(&self, client: &ConnectionTo<Client>, session: &str) -> Tell {
+        Tell { client: client.clone(), session: session.to_owned(), notices: self.notices.load(Ordering::Relaxed) }
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An open session.
+    pub(crate) fn session(&self, id: &str) -> Result<Arc<Session>, Error> {
+        let found = self.sessions().get(id).cloned();
+        found.ok_or_else(|| errors::no_session(id, " open here: session/load or session/resume opens one"))
+    }
+
+    /// Opens a session in place of one of the same id, which is returned.
+    pub(crate) fn put(&self, session: Arc<Session>) -> Option<Arc<Session>> {
+        self.sessions().insert(session.id.clone(), session)
+    }
+
+    pub(crate) fn take(&self, id: &str) -> Option<Arc<Session>> {
+        self.sessions().remove(id)
+    }
+
+    /// Ends everything that is open: prompts are cancelled, servers leave.
+    pub(crate) async fn end_all(&self) {
+        let open: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
+        let ends = open.iter().map(|session| self.end_of(session));
+        futures_util::future::join_all(ends).await;
+    }
+
+    /// A session ends in this process: its prompt is cancelled, its servers are told and leave.
+    pub(crate) async fn end_of(&self, session: &Session) {
+        session.settle().await;
+        self.wiring.session_ends(&session.id, &session.equipment).await;
+        session.equipment.tools.shutdown().await;
+    }
+}
+
+/// Talks with one client until it goes away, or until `stop`. Then its prompts are cancelled and its sessions' servers have left.
+pub async fn serve<R, W>(wiring: Arc<dyn Wiring>, frames: Frames<R, W>, stop: CancellationToken) -> Ended
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    serve_on(wiring, frames.into_lines(), stop).await
+}
+
+/// As [`serve`], over a transport of the SDK.
+pub(crate) async fn serve_on(
+    wiring: Arc<dyn Wiring>,
+    transport: impl ConnectTo<Agent> + 'static,
+    stop: CancellationToken,
+) -> Ended {
+    let door = Door::new(wiring);
+    let talk = crate::handlers::talk(door.clone(), transport);
+    let ended = tokio::select! {
+        ended = talk => match ended {
+            Ok(()) => Ended::Closed,
+            Err(error) => Ended::Broken(hookwright_core::text::shown(&error.to_string(), 500)),
+        },
+        () = stop.cancelled() => Ended::Closed,
+    };
+    door.end_all().await;
+    ended
+}

@@ -1,0 +1,262 @@
+//! A prompt: one job of its session (SPEC §1).
+//!
+//! Invariant: the prompt is answered after all of its job's updates.
+//! Invariant: a session runs one prompt at a time.
+
+use crate::door::Door;
+use crate::handlers::answer;
+use crate::permission::Question;
+use crate::session::{Busy, Session};
+use crate::tell::{Tell, Weight};
+use crate::teller::Teller;
+use crate::{errors, wire};
+use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Client, Error};
+use hookwright_core::approval::Approval;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Fact, Outcome};
+use hookwright_core::text::escape;
+use hookwright_runtime::job::{End, Options, Which, run};
+use hookwright_runtime::observe::{Event, Observer};
+use hookwright_runtime::ports::sessions::SessionChange;
+use hookwright_runtime::session;
+use hookwright_runtime::values::Values;
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// `session/prompt`: takes it, or says why not, at once.
+pub(crate) fn take(
+    door: &Arc<Door>,
+    client: ConnectionTo<Client>,
+    request: PromptRequest,
+    responder: Responder<PromptResponse>,
+) {
+    let begun = door.session(&request.session_id.0).and_then(|session| {
+        let text = wire::prompt_text(&request.prompt).map_err(errors::invalid_params)?;
+        match session.begin() {
+            Ok(cancel) => Ok((session, text, cancel)),
+            Err(Busy::Prompt) => Err(errors::not_now(
+                "a prompt of this session is under way: wait for its end, or cancel it with session/cancel",
+            )),
+            Err(Busy::Closing) => Err(errors::not_now("the session is being closed")),
+        }
+    });
+    let (session, text, cancel) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return answer(responder, Err(error)),
+    };
+    let prompt = Prompt { tell: door.tell(&client, &session.id), door: door.clone(), session, cancel };
+    tokio::spawn(async move {
+        // However it ends, the next prompt can be taken.
+        let _idle = Idle(prompt.session.clone());
+        let cancellation = responder.cancellation();
+        let result = {
+            let mut work = std::pin::pin!(prompt.run(&text));
+            tokio::select! {
+                result = &mut work => result,
+                () = cancellation.cancelled() => {
+                    prompt.cancel.cancel();
+                    work.await
+                }
+            }
+        };
+        prompt.session.end();
+        answer(responder, result);
+    });
+}
+
+struct Idle(Arc<Session>);
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+struct Prompt {
+    door: Arc<Door>,
+    session: Arc<Session>,
+    tell: Tell,
+    cancel: CancellationToken,
+}
+
+impl Prompt {
+    async fn run(&self, text: &str) -> Result<PromptResponse, Error> {
+        let store = self.door.wiring.store();
+        let state = self.state().await?;
+        self.title(text).await?;
+        let order = crate::wiring::Order {
+            session: &self.session.id,
+            cwd: &self.session.cwd,
+            equipment: &self.session.equipment,
+            model: &self.session.model(),
+            text,
+            state: &state,
+        };
+        let ready = self.door.wiring.job(order).map_err(errors::invalid_params)?;
+        drop(state);
+        let job = ready.run.job.id.clone();
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let teller = Teller::new(self.tell.clone(), Values::new(store), self.session.cwd.clone(), ready.window);
+        let client = self.door.client_name();
+        let cancelled_by = if client.is_empty() { self.door.wiring.say(false, None).by } else { client };
+        let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };
+        let observer: Arc<dyn Observer> = Arc::new(Relay(sender));
+        // The observer goes with the run: then the telling ends.
+        let runs = run(ready.deps, Which::New(Box::new(ready.run)), options, observer);
+        let (end, ()) = tokio::join!(runs, self.tell_all(teller, receiver));
+        self.touch().await;
+        match end {
+            Ok(End::Finished(outcome)) => Self::response(&job, &outcome),
+            Ok(End::Detached) => Err(errors::failed(format!("job {job} was left waiting"))),
+            Err(error) => {
+                let mut error = errors::of_run(&error);
+                error.message = format!("{} (job {job}; `hookwright jobs show {job}` tells more)", error.message);
+                Err(error)
+            }
+        }
+    }
+
+    /// Where the session stands. A job that an earlier process left unfinished is ended first.
+    async fn state(&self) -> Result<session::SessionState, Error> {
+        let store = self.door.wiring.store();
+        let state = session::state(&*store, &self.session.id).await.map_err(|e| errors::of_run(&e))?;
+        let Some(left) = state.unfinished else { return Ok(state) };
+        if left.running {
+            return Err(errors::not_now(format!(
+                "another process runs job {} of this session: wait for its end, or `hookwright jobs cancel {}`",
+                left.job.id, left.job.id
+            )));
+        }
+        self.door.wiring.end_left(&left.job.id).await.map_err(errors::not_now)?;
+        let title = format!("Job {} was left unfinished, and is cancelled now", left.job.id);
+        self.tell.notice(Weight::Info, &title, None, json!({"job": left.job.id, "state": "cancelled"}));
+        session::state(&*store, &self.session.id).await.map_err(|e| errors::of_run(&e))
+    }
+
+    /// The first prompt gives the session its title.
+    async fn title(&self, text: &str) -> Result<(), Error> {
+        let first = self.session.take_untitled();
+        let title = first.then(|| wire::title_of(text));
+        let at_ms = self.door.wiring.clock().now_ms();
+        let change = SessionChange { title: title.clone(), closed_ms: Some(None), at_ms, ..SessionChange::default() };
+        let stored = self.door.wiring.store().change_session(&self.session.id, change).await;
+        stored.map_err(|e| errors::of_store(&e))?;
+        if let Some(title) = title {
+            let info = SessionInfoUpdate::new().title(title).updated_at(wire::time(at_ms));
+            self.tell.update(SessionUpdate::SessionInfoUpdate(info));
+        }
+        Ok(())
+    }
+
+    async fn touch(&self) {
+        let at_ms = self.door.wiring.clock().now_ms();
+        let change = SessionChange { at_ms, ..SessionChange::default() };
+        // The list's order is no reason to fail a prompt.
+        let _ = self.door.wiring.store().change_session(&self.session.id, change).await;
+    }
+
+    /// Tells the client everything, in order, until the job's run is over.
+    async fn tell_all(&self, mut teller: Teller, mut receiver: mpsc::UnboundedReceiver<Told>) {
+        // Questions to the client, by effect.
+        let mut questions: HashMap<String, CancellationToken> = HashMap::new();
+        while let Some(told) = receiver.recv().await {
+            match told {
+                Told::Text(piece) => teller.text(&piece),
+                Told::Notice(what) => teller.notice(&what),
+                Told::Waiting(approval) => {
+                    let withdrawn = CancellationToken::new();
+                    questions.insert(approval.id.clone(), withdrawn.clone());
+                    let place = match (&approval.call, approval.event) {
+                        (Some(call), _) => call.clone(),
+                        (None, event) => event.name().to_owned(),
+                    };
+                    let question = Question {
+                        door: self.door.clone(),
+                        session: self.session.clone(),
+                        tell: self.tell.clone(),
+                        id: teller.id(&place),
+                        approval: *approval,
+                        withdrawn,
+                        cancel: self.cancel.clone(),
+                    };
+                    tokio::spawn(question.see_to());
+                }
+                Told::Record(record) => {
+                    match &record.fact {
+                        Fact::ApprovalDecided { approval, approve, by, .. } => {
+                            if let Some(question) = questions.remove(approval) {
+                                question.cancel();
+                            }
+                            self.decided(approval, *approve, by);
+                        }
+                        Fact::ApprovalExpired { approval, .. } => {
+                            if let Some(question) = questions.remove(approval) {
+                                question.cancel();
+                            }
+                            let title = format!("Nobody decided approval {approval} in time: it counts as a no");
+                            let details = json!({"approval": approval, "state": "expired"});
+                            self.tell.notice(Weight::Warning, &title, None, details);
+                        }
+                        _ => {}
+                    }
+                    teller.record(&record).await;
+                }
+            }
+        }
+        // The job is over, whatever still waited.
+        questions.into_values().for_each(|question| question.cancel());
+    }
+
+    fn decided(&self, approval: &str, approve: bool, by: &str) {
+        let (word, state) = if approve { ("approved", "approved") } else { ("declined", "denied") };
+        let title = format!("Approval {approval} was {word} by {}", escape(by));
+        self.tell.notice(Weight::Info, &title, None, json!({"approval": approval, "state": state, "by": by}));
+    }
+
+    fn response(job: &str, outcome: &Outcome) -> Result<PromptResponse, Error> {
+        let (reason, word) = match outcome {
+            Outcome::Completed { .. } => (StopReason::EndTurn, "completed"),
+            Outcome::Cancelled { .. } => (StopReason::Cancelled, "cancelled"),
+            Outcome::Failed { error } => match error.kind.as_str() {
+                // Not `refusal`: clients take back the prompt then, and say that the model refused.
+                "HookDenied" => (StopReason::EndTurn, "HookDenied"),
+                "MaxTokens" => (StopReason::MaxTokens, "MaxTokens"),
+                "MaxTurns" => (StopReason::MaxTurnRequests, "MaxTurns"),
+                "Refused" => (StopReason::Refusal, "Refused"),
+                _ => {
+                    let data = json!({"job": job, "type": error.kind});
+                    return Err(errors::failed(error.message.clone()).data(data));
+                }
+            },
+        };
+        Ok(PromptResponse::new(reason).meta(wire::meta(json!({"job": job, "outcome": word}))))
+    }
+}
+
+/// What the job's observer hands on.
+enum Told {
+    Text(String),
+    Notice(String),
+    Record(Box<Record>),
+    Waiting(Box<Approval>),
+}
+
+/// The observer of a prompt's job: it must not block, so it hands everything on.
+struct Relay(mpsc::UnboundedSender<Told>);
+
+impl Observer for Relay {
+    fn event(&self, event: Event<'_>) {
+        let told = match event {
+            Event::Recorded(record) => Told::Record(Box::new(record.clone())),
+            Event::Text(piece) => Told::Text(piece.to_owned()),
+            Event::Waiting { approval, .. } => Told::Waiting(Box::new(approval.clone())),
+            Event::Notice(what) => Told::Notice(what.to_owned()),
+        };
+        let _ = self.0.send(told);
+    }
+}
