@@ -89,6 +89,7 @@ impl Work {
                 output_schema: None,
                 max_turns: self.turns + 1,
                 max_tokens: None,
+                subagents: vec![],
             },
             input: Stored::inline(json!("go")),
             hooks: HookSet { manifests: vec![], hooks },

@@ -52,6 +52,7 @@ fn spec(matching: usize, others: usize) -> JobSpec {
             output_schema: None,
             max_turns: 1_000_000,
             max_tokens: None,
+            subagents: vec![],
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks },

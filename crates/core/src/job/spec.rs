@@ -4,6 +4,7 @@ use crate::Limits;
 use crate::hooks::HookSet;
 use crate::lifecycle::LifecycleSpec;
 use crate::stored::Stored;
+use crate::subagent::SubagentSpec;
 use serde::{Deserialize, Serialize};
 
 /// The version of the machine's logic: 2 knows lifecycle hooks. Older histories replay with the logic they were made with (SPEC §8).
@@ -89,6 +90,9 @@ pub struct AgentSpec {
     /// Output tokens of a model turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// The agents of its tenant that it may start, as they were then. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentSpec>,
 }
 
 /// How a job ended.

@@ -3,13 +3,15 @@
 //! Invariant: an effect has exactly one end; failures are ends, not errors, but for a store that can't give a value.
 
 use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
+use super::children::Children;
+use super::start::Start;
 use super::{Deps, When};
 use crate::hook::{self, ms_since};
 use crate::lifecycle::{Hooks, Round};
 use crate::observe::{Event, Observer};
 use crate::ports::model::{ModelError, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
-use crate::ports::tools::CallOutcome;
+use crate::ports::tools::{CallOutcome, Tools};
 use crate::values::Values;
 use hookwright_core::approval::{self, Grant};
 use hookwright_core::call::read_result;
@@ -17,7 +19,7 @@ use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, ToolOutcome};
 use hookwright_core::message::Message;
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{FunctionName, json, text};
+use hookwright_core::{FunctionName, json, subagent, text};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -39,6 +41,9 @@ pub(super) struct Done {
 /// Everything that the effects of a job share.
 pub(super) struct Workshop {
     pub(super) deps: Deps,
+    /// The tenant's tools, as they were given: those of `deps` are this job's.
+    pub(super) tools_of_all: Arc<dyn Tools>,
+    pub(super) children: Children,
     pub(super) spec: JobSpec,
     pub(super) values: Values,
     pub(super) catalogue: Catalogue,
@@ -67,6 +72,7 @@ impl Workshop {
         if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
             && let ToolOutcome::NotMade { why } = outcome
             && again
+            && !matches!(&command, Command::CallTool { tool, .. } if subagent::is_start(tool))
         {
             // This time it was not made. Whether it was before the process ended, nobody knows (SPEC §8).
             *outcome = ToolOutcome::Unknown { why: format!("it was begun before a restart, and then {why}") };
@@ -118,9 +124,14 @@ impl Workshop {
             }
             Command::CallTool { effect, call, tool, arguments, grant, .. } => {
                 let start = Instant::now();
-                let outcome = match self.not_made(call, tool, arguments, grant.as_ref()).await {
-                    Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
-                    None => self.call(tool, arguments, blobs).await?,
+                let grant = grant.as_ref();
+                let outcome = if subagent::is_start(tool) {
+                    self.start_child(Start { effect, call, tool, arguments, grant }, blobs).await?
+                } else {
+                    match self.not_made(call, tool, arguments, grant).await {
+                        Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
+                        None => self.call(tool, arguments, blobs).await?,
+                    }
                 };
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
@@ -222,7 +233,7 @@ impl Workshop {
     }
 
     /// Why a call is not made after all: its yes no longer holds, or its server is not there.
-    async fn not_made(
+    pub(super) async fn not_made(
         &self,
         call: &str,
         tool: &FunctionName,
@@ -351,9 +362,13 @@ impl Workshop {
             .calls
             .into_iter()
             .map(|call| {
-                let fault = arguments_fault(&call.arguments);
+                let mut fault = arguments_fault(&call.arguments).map(Cow::Borrowed);
+                if fault.is_none() && call.tool == subagent::FUNCTION {
+                    // Nobody is asked about what can't be started.
+                    fault = subagent::read(&self.spec, &call.arguments).err().map(Cow::Owned);
+                }
                 let arguments = keep(call.arguments);
-                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault)
+                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault.as_deref())
             })
             .collect();
         Fact::ModelAnswered {

@@ -198,6 +198,7 @@ fn world(answer: Value, result: Value) -> World {
         model: Arc::new(OneCall),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        subagents: None,
         standing: Arc::default(),
         checkpoint: None,
     };
@@ -239,6 +240,7 @@ fn new_job(on: Moment) -> Which {
             output_schema: None,
             max_turns: 10,
             max_tokens: None,
+            subagents: vec![],
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks: vec![hook] },

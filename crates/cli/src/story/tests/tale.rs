@@ -53,6 +53,7 @@ pub(crate) fn spec(hooks: Vec<Hook>) -> JobSpec {
             output_schema: None,
             max_turns: 10,
             max_tokens: None,
+            subagents: vec![],
         },
         input: Stored::inline(json!("Release version 1.2.")),
         hooks: HookSet { manifests: vec![], hooks },
