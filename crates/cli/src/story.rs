@@ -9,6 +9,7 @@
 
 mod advice;
 pub(crate) mod diff;
+pub(crate) mod family;
 pub(crate) mod flow;
 pub(crate) mod history;
 pub(crate) mod json;

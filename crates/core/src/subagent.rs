@@ -160,7 +160,9 @@ pub fn read<'a>(spec: &JobSpec, arguments: &'a Value) -> Result<(&'a str, &'a Va
     };
     let Some(input) = map.get("input") else { return Err("`input` is missing: what the agent is to do".into()) };
     match (&known.input_schema, input) {
-        (None, Value::String(said)) if said.trim().is_empty() => Err("`input` is empty: say what the agent is to do".into()),
+        (None, Value::String(said)) if said.trim().is_empty() => {
+            Err("`input` is empty: say what the agent is to do".into())
+        }
         (None, Value::String(_)) | (Some(_), _) => Ok((id, input)),
         (None, _) => Err(format!("`input` is not a text, and the agent `{id}` takes text")),
     }
@@ -171,7 +173,9 @@ pub fn said(agent: &str, job: &str, outcome: &Outcome, output: Option<&Value>) -
     match (outcome, output) {
         (Outcome::Completed { .. }, Some(Value::String(output))) => (output.clone(), false),
         (Outcome::Completed { .. }, Some(output)) => (output.to_string(), false),
-        (Outcome::Completed { .. }, None) => (format!("The agent {agent} is done; its output was deleted (job {job})."), true),
+        (Outcome::Completed { .. }, None) => {
+            (format!("The agent {agent} is done; its output was deleted (job {job})."), true)
+        }
         (Outcome::Failed { error: JobError { kind, message, .. } }, _) => {
             let why = text::reason(Some(message), ERROR_CHARS);
             (format!("The agent {agent} failed: {kind}: {why} (job {job})."), true)

@@ -74,7 +74,9 @@ fn an_agents_own_words_are_bounded() {
 #[test]
 fn subagents_nest_as_deep_as_the_limit_says() {
     let mut spec = spec(&[("writer", None, None)]);
-    for (limit, parents, may) in [(3, 0, true), (3, 2, true), (3, 3, false), (3, 4, false), (0, 0, false), (1, 1, false)] {
+    for (limit, parents, may) in
+        [(3, 0, true), (3, 2, true), (3, 3, false), (3, 4, false), (0, 0, false), (1, 1, false)]
+    {
         spec.limits.subagent_depth = limit;
         spec.parent_jobs = (0..parents).map(|i| format!("job_{i}")).collect();
         assert_eq!(may_start(&spec), may, "{limit} {parents}");
@@ -104,8 +106,14 @@ fn wrong_arguments_are_refused_in_words() {
         ),
         (json!({"agent": "writer"}), Err("`input` is missing: what the agent is to do")),
         (json!({"agent": "writer", "input": " \n"}), Err("`input` is empty: say what the agent is to do")),
-        (json!({"agent": "writer", "input": {"n": 1}}), Err("`input` is not a text, and the agent `writer` takes text")),
-        (json!({"agent": "writer", "input": "x", "to\u{7}o": 1}), Err("it takes `agent` and `input`, and no `to\\u{7}o`")),
+        (
+            json!({"agent": "writer", "input": {"n": 1}}),
+            Err("`input` is not a text, and the agent `writer` takes text"),
+        ),
+        (
+            json!({"agent": "writer", "input": "x", "to\u{7}o": 1}),
+            Err("it takes `agent` and `input`, and no `to\\u{7}o`"),
+        ),
     ] {
         let read = read(&spec, &arguments).map(|(agent, input)| (agent, input.clone()));
         assert_eq!(read, expected.map_err(str::to_owned), "{arguments}");

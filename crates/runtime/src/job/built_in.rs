@@ -56,7 +56,11 @@ impl Tools for WithBuiltIn {
         if tool == subagent::TOOL { Ok(()) } else { self.inner.ready(tool).await }
     }
     async fn functions(&self, tool: &str) -> Result<Vec<ListedFunction>, ToolDown> {
-        if tool == subagent::TOOL { Ok(self.start().await.into_iter().collect()) } else { self.inner.functions(tool).await }
+        if tool == subagent::TOOL {
+            Ok(self.start().await.into_iter().collect())
+        } else {
+            self.inner.functions(tool).await
+        }
     }
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome {
         self.inner.call(name, arguments, timeout).await

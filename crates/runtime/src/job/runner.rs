@@ -2,10 +2,10 @@
 
 mod resume;
 
-use super::effects::{Done, Workshop};
 use super::built_in::WithBuiltIn;
 use super::catalogue::ToolTraits;
 use super::children::{Children, Ties, Wish};
+use super::effects::{Done, Workshop};
 use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::lifecycle::{Hooks, Watched};

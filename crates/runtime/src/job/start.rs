@@ -79,7 +79,8 @@ impl Workshop {
                 Ok(Err(RunError::Store(error))) => return Err(error),
                 Ok(Err(error)) => return Err(StoreError::Failed(error.to_string())),
                 Err(_) => {
-                    let why = format!("the child job {job} ended in a panic; its history is intact and it can be resumed");
+                    let why =
+                        format!("the child job {job} ended in a panic; its history is intact and it can be resumed");
                     return Err(StoreError::Failed(why));
                 }
             }
@@ -160,8 +161,11 @@ impl Workshop {
             hook_functions,
             limits: self.spec.limits.clone(),
             // Of its own: what its parent's objections used up is no matter, and no session begins with it.
-            lifecycle: (self.spec.lifecycle.clone())
-                .map(|lifecycle| LifecycleSpec { rejections_used: 0, session_start: false, ..lifecycle }),
+            lifecycle: (self.spec.lifecycle.clone()).map(|lifecycle| LifecycleSpec {
+                rejections_used: 0,
+                session_start: false,
+                ..lifecycle
+            }),
         };
         let row = NewJob {
             id: spec.job.clone(),
