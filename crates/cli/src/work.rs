@@ -158,6 +158,8 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let Prepared { tenant, store, model, spec, which, earlier } = prepared;
     let tenant = Arc::new(tenant);
     let job = spec.job.clone();
+    // Its session is its parent's, and ends with that.
+    let is_child = !spec.parent_jobs.is_empty();
     settings.terminal.diagnostics(&tenant.warnings);
     if earlier.is_empty() {
         let rows = store.jobs(true, 100).await?;
@@ -166,6 +168,10 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
             note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
         }
     }
+    for what in tenant.unknown_lifecycle_servers() {
+        note(&format!("warning: {what}"));
+    }
+    let earlier_is_over = earlier.iter().any(|r| matches!(r.fact, Fact::Finished { .. }));
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let host = tenant.start(&settings.env);
@@ -183,7 +189,14 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let watcher = tokio::spawn(late_faults(host.clone(), tenant.clone(), door.clone()));
+    let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
+    if let Attended::Ended(Ok(End::Finished(_))) = &end
+        && !earlier_is_over
+        && !is_child
+    {
+        close_session(&job_of_session, &job, &door).await;
+    }
     approver.abort();
     watcher.abort();
     // They hold the store: it is closed in order only when they are gone.
@@ -199,6 +212,19 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         Attended::Hurried => return Ok((exit::CANCELLED, job)),
     };
     report(&store, &job, end, &style, &door).await.map(|code| (code, job))
+}
+
+/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once.
+async fn close_session(deps: &Deps, job: &str, door: &Door) {
+    tokio::select! {
+        ended = hookwright_runtime::lifecycle::session_end(deps, job, door) => {
+            if let Err(error) = ended {
+                door.notice(&format!("_SessionEnd could not be asked: {error}"));
+            }
+        }
+        _ = tokio::signal::ctrl_c() => door.notice("_SessionEnd is not waited for"),
+        () = crate::signals::stop() => {}
+    }
 }
 
 enum Attended {

@@ -157,4 +157,4 @@ fn run_tied(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
