@@ -15,4 +15,5 @@ mod lifecycle;
 mod processes;
 mod run;
 mod store;
+mod subagents;
 mod support;
