@@ -4,7 +4,9 @@ use crate::report::{Figure, Group};
 use crate::servers;
 use crate::work::Work;
 use anyhow::{Context as _, Result, bail};
-use hookwright_runtime::observe::{Event, Observer};
+use hookwright_core::history::Record;
+use hookwright_core::job::JobSpec;
+use hookwright_runtime::observe::{Event, Observer, Silent};
 use hookwright_runtime::ports::clock::SystemClock;
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_sqlite::{OpenOptions, SqliteStore};
@@ -38,6 +40,10 @@ impl Observer for Count {
         if matches!(event, Event::Waiting { .. }) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
+        Arc::new(Silent)
     }
 }
 

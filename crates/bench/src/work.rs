@@ -5,13 +5,14 @@
 use anyhow::{Result, bail};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
+use hookwright_core::history::Record;
 use hookwright_core::hooks::{Hook, HookSet};
 use hookwright_core::job::{AgentSpec, Fact, JobSpec, Outcome, ToolOutcome};
 use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
 use hookwright_core::{FunctionName, Limits, Stored};
 use hookwright_runtime::job::{Deps, End, NewRun, Options, Which, run};
-use hookwright_runtime::observe::{Event, Observer};
+use hookwright_runtime::observe::{Event, Observer, Silent};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnCall, TurnRequest, TurnSink};
 use hookwright_runtime::ports::store::{NewJob, Store};
@@ -94,6 +95,7 @@ impl Work {
             model: Arc::new(Script { turns: self.turns, calls: self.calls, arguments: self.arguments }),
             clock: Arc::new(SystemClock),
             traits: HashMap::new(),
+            subagents: None,
             standing: Arc::default(),
             checkpoint: None,
         };
@@ -144,6 +146,10 @@ impl Observer for Stamps {
             Fact::ToolReturned { .. } | Fact::HookAnswered { .. } => seen.wrong += 1,
             _ => {}
         }
+    }
+
+    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
+        Arc::new(Silent)
     }
 }
 

@@ -109,6 +109,7 @@ impl Node {
             model,
             clock: Arc::new(SystemClock),
             traits: servers::traits(&self.tenant, equipment),
+            subagents: Some(work::TenantAgents::new(self.tenant.clone(), self.settings.env.clone())),
             standing: self.standing(session),
             checkpoint: work::checkpoint(&self.settings.env),
         })
@@ -165,7 +166,7 @@ impl Wiring for Node {
         let by = &self.person.name;
         let asked = self.store.request_cancel(job, by, SystemClock.now_ms()).await;
         asked.map_err(|e| e.to_string())?;
-        work::cancel_idle(self.store.clone(), job, by).await.map_err(|e| e.message)
+        work::cancel_idle(self.store.clone(), job, by).await.map(drop).map_err(|e| e.message)
     }
 
     async fn session_ends(&self, session: &str, equipment: &Equipment) {

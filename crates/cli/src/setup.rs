@@ -11,6 +11,7 @@ use hookwright_core::job::AgentSpec;
 use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Scope, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
+use hookwright_core::subagent::SubagentSpec;
 use hookwright_mcp::{HostConfig, McpHost, ToolSpec};
 use hookwright_runtime::job::ToolTraits;
 use serde_json::Value;
@@ -280,6 +281,21 @@ impl Tenant {
             max_turns: decl.max_turns.unwrap_or(self.config.limits.max_turns),
             max_tokens: decl.max_tokens,
             context_window: decl.context_window.map(u64::from),
+            subagents: self.subagents(decl, &mut keep),
         })
+    }
+
+    /// The agents that one may start. Those that run in a harness are left out: nothing starts them yet.
+    fn subagents(&self, decl: &AgentDecl, keep: &mut dyn FnMut(Value) -> Stored) -> Vec<SubagentSpec> {
+        let all = || self.plugins.iter().flat_map(|p| &p.parsed.manifest.agents);
+        let named = decl.subagents.iter().filter_map(|id| all().find(|agent| agent.id == *id));
+        named
+            .filter(|agent| matches!(agent.runs, AgentRuns::Model(_)))
+            .map(|agent| SubagentSpec {
+                id: agent.id.clone(),
+                description: agent.description.clone(),
+                input_schema: agent.input_schema.clone().map(&mut *keep),
+            })
+            .collect()
     }
 }

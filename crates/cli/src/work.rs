@@ -4,9 +4,11 @@ pub(crate) mod approver;
 mod cancel;
 mod crash;
 mod door;
+mod subagents;
 
 pub(crate) use cancel::cancel_idle;
 pub(crate) use crash::{checkpoint, crash_probe};
+pub(crate) use subagents::TenantAgents;
 
 use crate::args::{Approve, Output};
 use crate::exit::{self, CliError, CliResult};
@@ -14,6 +16,7 @@ use crate::people::Person;
 use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::store;
+use crate::story::family;
 use crate::story::json::RunResult;
 use crate::terminal::note;
 use door::Door;
@@ -27,7 +30,6 @@ use hookwright_core::manifest::Parsed;
 use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
-use hookwright_model::Options as ModelOptions;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
@@ -149,11 +151,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
 
 /// Opens a model of an agent of that plugin.
 pub(crate) fn open_model(settings: &Settings, tenant: &Tenant, model: &str, plugin: &str) -> CliResult<Arc<dyn Model>> {
-    let env = settings.env.clone();
-    let lookup = move |name: &str| env.get(name);
-    let options = ModelOptions { folder: tenant.folder_of(plugin).map(PathBuf::from), ..ModelOptions::default() };
-    hookwright_model::open(model, &lookup, &options)
-        .map_err(|e| CliError::usage(format!("the model can't be used: {e}")))
+    subagents::open_model(&settings.env, tenant, model, plugin)
 }
 
 /// Runs the job; returns the exit code and the job's id.
@@ -161,9 +159,12 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let Prepared { tenant, store, model, spec, which, earlier } = prepared;
     let tenant = Arc::new(tenant);
     let job = spec.job.clone();
+    // Its session is its parent's, and ends with that.
+    let is_child = !spec.parent_jobs.is_empty();
     settings.terminal.diagnostics(&tenant.warnings);
     if earlier.is_empty() {
-        let left = store.jobs(true, 100).await?.into_iter().filter(|row| !row.running).count();
+        let rows = store.jobs(true, 100).await?;
+        let left = rows.iter().filter(|row| !row.running && !family::is_with_parent(row, &rows)).count();
         if left > 0 {
             note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
         }
@@ -182,6 +183,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         model: model.clone(),
         clock: Arc::new(SystemClock),
         traits: tenant.traits(),
+        subagents: Some(TenantAgents::new(tenant.clone(), settings.env.clone())),
         standing: Arc::default(),
         checkpoint: crash::checkpoint(&settings.env),
     };
@@ -195,6 +197,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     if let Attended::Ended(Ok(End::Finished(_))) = &end
         && !earlier_is_over
+        && !is_child
     {
         close_session(&job_of_session, &job, &door).await;
     }
@@ -338,7 +341,7 @@ async fn report(
     match (style.output, output) {
         (Output::Json, output) => {
             let open = store.approvals(true).await?;
-            let waiting = open.into_iter().filter(|row| row.job == job).map(|row| row.id).collect();
+            let waiting = open.into_iter().filter(|row| family::concerns(row, job)).map(|row| row.id).collect();
             crate::terminal::json(&RunResult::new(job, door.records(), output, waiting));
         }
         (Output::Text, Some(output)) => crate::terminal::output(&output, door.shown_output()),

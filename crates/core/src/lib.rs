@@ -27,6 +27,7 @@ pub mod name;
 mod question;
 pub mod schemas;
 pub mod stored;
+pub mod subagent;
 pub mod text;
 pub mod verdict;
 pub mod visible;

@@ -4,11 +4,13 @@
 
 use crate::job::{AgentSpec, JobSpec};
 use crate::name::{FunctionName, pattern_fits};
+use crate::subagent;
 
 /// The tools of which a model may see functions, among these.
 pub fn tools<'a>(agent: &AgentSpec, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     all.into_iter()
         .filter(|tool| match &agent.tools {
+            _ if *tool == subagent::TOOL => !agent.subagents.is_empty(),
             None => agent.own_tools.iter().any(|t| t == tool),
             Some(entries) => entries.iter().any(|e| match e.split_once('.') {
                 Some((pattern, _)) => pattern_fits(pattern, tool) || pattern.contains('*'),
@@ -20,10 +22,14 @@ pub fn tools<'a>(agent: &AgentSpec, all: impl IntoIterator<Item = &'a str>) -> V
 
 /// Whether the job's model may see and call a function.
 ///
-/// Hidden are lifecycle functions, and functions that any hook names under `call` unless the agent lists them by full name.
+/// The built-in function that starts a subagent is seen where the agent names some and the job is not nested too deep. Hidden are lifecycle functions, and functions that any hook names under `call` unless the agent lists them by full name.
 pub fn sees(spec: &JobSpec, name: &FunctionName) -> bool {
     if name.is_lifecycle() {
         return false;
+    }
+    if name.tool() == subagent::TOOL {
+        // To name the agents is to let it start them: `tools` need not list the function too.
+        return subagent::is_start(name) && subagent::may_start(spec);
     }
     let full = name.to_string();
     let listed = |entry: &String| {
@@ -70,6 +76,24 @@ mod tests {
         ] {
             let name = FunctionName::parse(name).unwrap();
             assert_eq!(sees(&spec(tools), &name), sees_it, "{tools:?} {name}");
+        }
+    }
+
+    #[test]
+    fn who_names_subagents_sees_the_function_that_starts_them_down_to_the_depth_limit() {
+        let start = FunctionName::parse("agent.start").unwrap();
+        for tools in [None, Some(&["*"][..]), Some(&["agent.start"]), Some(&[])] {
+            let mut spec = spec(tools);
+            assert!(!sees(&spec, &start), "{tools:?}");
+            assert!(!super::tools(&spec.agent, ["agent"]).contains(&"agent"), "{tools:?}");
+            spec.agent.subagents =
+                vec![subagent::SubagentSpec { id: "writer".into(), description: None, input_schema: None }];
+            for depth in 0..5 {
+                spec.parent_jobs = (0..depth).map(|i| format!("job_{i}")).collect();
+                assert_eq!(sees(&spec, &start), depth < 3, "{tools:?} {depth}");
+            }
+            assert!(!sees(&spec, &FunctionName::parse("agent.stop").unwrap()));
+            assert_eq!(super::tools(&spec.agent, ["agent"]), ["agent"]);
         }
     }
 

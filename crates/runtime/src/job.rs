@@ -1,13 +1,16 @@
 //! Runs one job: feeds its machine, writes its history, and does what it commands.
 //!
 //! Invariant: facts and the beginnings of the effects that follow from them are committed together, before those effects.
-//! Invariant: dropping the future of [`run`] ends everything under way; the history says what was.
+//! Invariant: dropping the future of [`run`] ends everything under way, child jobs too; the histories say what was.
 
+mod built_in;
 mod catalogue;
+mod children;
 mod earlier;
 mod effects;
 pub(crate) mod journal;
 mod runner;
+mod start;
 mod talk;
 mod under_way;
 
@@ -19,7 +22,9 @@ use crate::observe::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::model::Model;
 use crate::ports::store::{NewJob, Store, StoreError};
+use crate::ports::subagents::Subagents;
 use crate::ports::tools::Tools;
+use futures_util::future::BoxFuture;
 use hookwright_core::history::ReplayError;
 use hookwright_core::job::{Command, JobSpec, Outcome};
 use hookwright_core::stored::Blob;
@@ -40,6 +45,8 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
     /// What manifests say of tools, by tool id.
     pub traits: HashMap<String, ToolTraits>,
+    /// The agents that the job's agent may start; none: none can be started here.
+    pub subagents: Option<Arc<dyn Subagents>>,
     /// How patient this process is with each server; shared by all jobs that share `tools`.
     pub standing: Arc<Standing>,
     /// Called around every effect; for tests that end the process there.
@@ -127,11 +134,28 @@ pub enum RunError {
 }
 
 /// Runs a job until it ends, or waits where `detach` is asked for.
+///
+/// Children that it starts run beside it: cancelling it cancels them, dropping this future stops them too.
 pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn Observer>) -> Result<End, RunError> {
-    let mut runner = runner::Runner::open(deps, which, observer).await?;
-    let end = runner.run(options).await;
-    runner.close().await;
-    end
+    run_tied(deps, which, options, observer, None).await
+}
+
+/// As [`run`], for a job that another one started: `ties` lead to it.
+///
+/// Its type is written out: a job's future holds those of the effects that start other jobs.
+fn run_tied(
+    deps: Deps,
+    which: Which,
+    options: Options,
+    observer: Arc<dyn Observer>,
+    ties: Option<children::Ties>,
+) -> BoxFuture<'static, Result<End, RunError>> {
+    Box::pin(async move {
+        let mut runner = runner::Runner::open(deps, which, observer).await?;
+        let end = runner.run(options, ties).await;
+        runner.close().await;
+        end
+    })
 }
 
 #[cfg(test)]

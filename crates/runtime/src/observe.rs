@@ -2,11 +2,17 @@
 
 use hookwright_core::approval::Approval;
 use hookwright_core::history::Record;
+use hookwright_core::job::JobSpec;
+use std::sync::Arc;
 
 /// Watches one job. Called from the job's task: must not block.
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
+
+    /// A subagent's job begins, or is taken up again with these records: who watches it. Its approvals come as its own events, with
+    /// the whole line of jobs in `parent_jobs`.
+    fn child(&self, spec: &JobSpec, earlier: &[Record]) -> Arc<dyn Observer>;
 }
 
 /// What happened.
@@ -33,4 +39,8 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn event(&self, _: Event<'_>) {}
+
+    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
+        Arc::new(Self)
+    }
 }

@@ -4,4 +4,5 @@ pub mod clock;
 pub mod model;
 pub mod sessions;
 pub mod store;
+pub mod subagents;
 pub mod tools;

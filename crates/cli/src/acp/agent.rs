@@ -52,17 +52,9 @@ impl Chosen {
 
     fn built_in(tenant: &Tenant) -> Self {
         let spec = AgentSpec {
-            id: BUILT_IN.to_owned(),
-            plugin: String::new(),
-            model: String::new(),
-            instructions: None,
             // Whatever there is; functions of hooks stay hidden.
             tools: Some(vec!["*".to_owned()]),
-            own_tools: vec![],
-            input_schema: None,
-            output_schema: None,
-            max_turns: tenant.config.limits.max_turns,
-            max_tokens: None,
+            ..AgentSpec::new(BUILT_IN, "", "", tenant.config.limits.max_turns)
         };
         Self {
             id: BUILT_IN.to_owned(),

@@ -61,7 +61,9 @@ fn unknown(tenant: &Tenant, own: &[OwnServer]) -> Vec<String> {
         tenant.tool_ids().any(|id| id == name) || own.iter().any(|server| server.name == name || server.tool == name)
     };
     let unknown = names.iter().filter(|name| !known(name));
-    unknown.map(|name| format!("lifecycle hooks are allowed for {}, which is no server of this session", shown(name, 100))).collect()
+    unknown
+        .map(|name| format!("lifecycle hooks are allowed for {}, which is no server of this session", shown(name, 100)))
+        .collect()
 }
 
 /// What is known of the tools beside how they are reached. Hooks that name a client's server by its own name match it too.

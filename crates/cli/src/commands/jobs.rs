@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::store;
 use crate::story::json::{JobDetails, JobHistory, JobList};
 use crate::story::units::plural;
-use crate::story::{history, lists};
+use crate::story::{family, history, lists};
 use crate::terminal::{data, json, note};
 use crate::work;
 use hookwright_core::history::Record;
@@ -36,6 +36,11 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             let row = store.job(&job).await?;
             let records = records(&*store, &row.job.id).await?;
             let approvals = store.approvals(false).await?;
+            let mut children = vec![];
+            for child in family::started(&records) {
+                // One whose call was only about to be made is no job yet.
+                children.extend(store.job(&child).await.ok());
+            }
             match output {
                 Output::Json => {
                     let value = match history::outcome(&records) {
@@ -44,10 +49,12 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
                         }
                         _ => None,
                     };
-                    json(&JobDetails::new(&row, &records, value, &approvals));
+                    json(&JobDetails::new(&row, &records, value, &approvals).with_children(&children));
                 }
                 Output::Text => {
-                    data(&history::show(&row, &records, &approvals, SystemClock.now_ms(), settings.look_of_stdout()));
+                    let look = settings.look_of_stdout();
+                    let shown = history::show(&row, &records, &approvals, SystemClock.now_ms(), look);
+                    data(&(shown + &lists::children(&children, look)));
                 }
             }
         }
@@ -68,7 +75,11 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
             let person = people::person(name.as_deref());
             store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
-            note(&cancelled(&store, &row, &person.name).await?);
+            let what = cancelled(&store, &row, &person.name).await?;
+            note(&what);
+            if !row.running {
+                cancel_below(&store, &row.job.id, &person.name).await?;
+            }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job } => {
@@ -109,6 +120,20 @@ fn ended_before(job: &str) -> CliError {
         .hint(format!("look at it with `hookwright jobs show {job}`"))
 }
 
+/// Cancels what a job started, down to the last.
+async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
+    let rows = store.jobs(true, u32::MAX).await?;
+    for row in family::below(job, &rows) {
+        store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;
+        match cancelled(store, row, by).await {
+            Ok(what) => note(&what),
+            // It ended as its parent was cancelled; the others are cancelled all the same.
+            Err(error) => note(&error.message),
+        }
+    }
+    Ok(())
+}
+
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     if args.all && args.how.output == Output::Json {
         return Err(CliError::usage("--all can't print one JSON object")
@@ -123,10 +148,9 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         }
         vec![row.job.id]
     } else {
-        let mut rows = store.jobs(true, u32::MAX).await?;
-        rows.retain(|row| !row.running);
-        rows.reverse();
-        rows.into_iter().map(|row| row.job.id).collect()
+        let rows = store.jobs(true, u32::MAX).await?;
+        let idle = rows.iter().rev().filter(|row| !row.running && !family::is_with_parent(row, &rows));
+        idle.map(|row| row.job.id.clone()).collect()
     };
     if jobs.is_empty() {
         note("no unfinished jobs");

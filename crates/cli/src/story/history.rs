@@ -5,13 +5,13 @@ use super::line::{Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
 use super::teller::{place, scripted};
-use super::{compaction, flow, units, values};
+use super::{compaction, family, flow, units, values};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
 use hookwright_core::lifecycle::Point;
 use hookwright_core::stored::Stored;
-use hookwright_core::text;
+use hookwright_core::{subagent, text};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow, JobStatus};
 use std::collections::HashMap;
 
@@ -225,8 +225,13 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let about = head.tool.as_deref().map(|t| format!(" about {t}")).unwrap_or_default();
             line.plain(&format!("asks {call}{about} ({})", head.event.name()))
         }
-        Command::CallTool { tool, arguments, grant, .. } => {
+        Command::CallTool { call, tool, arguments, grant, .. } => {
             let yes = if grant.is_some() { " (approved)" } else { "" };
+            let child = known.spec.filter(|_| subagent::is_start(tool));
+            let yes = match child.map(|spec| subagent::child_job(&spec.job, call)) {
+                Some(job) => format!("{yes}, as {job},"),
+                None => yes.to_owned(),
+            };
             let arguments = known.values.get(&*arguments.sha256).copied().unwrap_or(arguments);
             let line = line.plain(&format!("calls {tool}{yes} with "));
             let room = line.room(look).max(8);
@@ -322,7 +327,7 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
     let mut put = |label: &str, role: Role, text: &str| {
         out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).end(look));
     };
-    for approval in approvals.iter().filter(|a| a.job == row.job.id && a.state == ApprovalState::Open) {
+    for approval in approvals.iter().filter(|a| family::concerns(a, &row.job.id) && a.state == ApprovalState::Open) {
         let expiry = units::ahead(approval.expires_ms, now_ms);
         put("waits for", Role::Warn, &format!("{} (expires {expiry})", approval.id));
         put("", Role::Dim, &format!("hookwright approvals show {}", approval.id));

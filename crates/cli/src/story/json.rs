@@ -7,7 +7,7 @@
 
 use super::tally::Tally;
 use super::teller::scripted;
-use super::{history, replay};
+use super::{family, history, replay};
 use hookwright_core::approval::Approval;
 use hookwright_core::history::{Head, Record, ReplayError};
 use hookwright_core::job::{Fact, JobError, Outcome};
@@ -52,7 +52,7 @@ pub(crate) struct RunResult {
     /// Who cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled_by: Option<String>,
-    /// The ids of the approvals that wait.
+    /// The ids of the approvals that wait, those of the jobs below it included.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<String>,
     /// `true` where the model played a script; else absent.
@@ -186,20 +186,29 @@ pub(crate) struct JobDetails {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<JobError>,
-    /// The ids of the approvals that wait.
+    /// The ids of the approvals that wait, those of the jobs below it included.
     pub(crate) approvals: Vec<String>,
+    /// The jobs that it started, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) children: Vec<Job>,
     /// What it came to, in numbers.
     pub(crate) summary: Tally,
 }
 
 impl JobDetails {
+    /// With the jobs that it started.
+    pub(crate) fn with_children(mut self, rows: &[JobRow]) -> Self {
+        self.children = rows.iter().map(Job::from).collect();
+        self
+    }
+
     /// From a row and its records; `output` is loaded.
     pub(crate) fn new(row: &JobRow, records: &[Record], output: Option<Value>, approvals: &[ApprovalRow]) -> Self {
         let model = records.iter().find_map(|r| match &r.fact {
             Fact::Started { spec } => Some(spec.agent.model.clone()),
             _ => None,
         });
-        let waits = |a: &&ApprovalRow| a.job == row.job.id && a.state == ApprovalState::Open;
+        let waits = |a: &&ApprovalRow| family::concerns(a, &row.job.id) && a.state == ApprovalState::Open;
         Self {
             job: row.into(),
             model,
@@ -210,6 +219,7 @@ impl JobDetails {
                 _ => None,
             },
             approvals: approvals.iter().filter(waits).map(|a| a.id.clone()).collect(),
+            children: vec![],
             summary: Tally::of(records),
         }
     }

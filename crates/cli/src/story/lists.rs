@@ -63,10 +63,26 @@ pub(crate) fn jobs(rows: &[JobRow], now_ms: u64, look: Look) -> String {
             (Role::Plain, units::ago(row.job.created_ms, now_ms)),
             (Role::Plain, units::count(row.records)),
             (Role::Plain, row.job.tenant.clone()),
-            (Role::Plain, row.job.agent.clone()),
+            (
+                Role::Plain,
+                match &row.job.parent {
+                    Some(parent) => format!("{}, for {parent}", row.job.agent),
+                    None => row.job.agent.clone(),
+                },
+            ),
         ]);
     }
     table.text()
+}
+
+/// The jobs that a job started, below it.
+pub(crate) fn children(rows: &[JobRow], look: Look) -> String {
+    let line = |(i, row): (usize, &JobRow)| {
+        let (role, word) = status(row.status);
+        let line = Line::default().add(Role::Dim, if i == 0 { "started" } else { "" }).pad(12);
+        line.plain(&format!("{} ({}, ", row.job.id, row.job.agent)).add(role, word).plain(")").end(look)
+    };
+    rows.iter().enumerate().map(line).collect()
 }
 
 /// The colour and word of an approval's state. One whose time is over is told as such, whether a process noticed it or not.

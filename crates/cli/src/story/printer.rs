@@ -1,15 +1,18 @@
 //! Tells a job's story while it runs, through a thread that writes.
 //!
-//! Invariant: [`Observer::event`] never waits for the writer. What a slow reader lets pile up beyond [`QUEUE_BYTES`] is left
+//! Invariant: [`Printer::event`] never waits for the writer. What a slow reader lets pile up beyond [`QUEUE_BYTES`] is left
 //! out of the story (not of the history), and the story says so.
 //! Invariant: a writer that fails ends the story, not the job.
+
+mod children;
 
 use super::look::Look;
 use super::teller::{Approvals, Teller};
 use super::units;
+use children::Children;
 use hookwright_core::history::Record;
-use hookwright_core::job::Fact;
-use hookwright_runtime::observe::{Event, Observer};
+use hookwright_core::job::{Fact, JobSpec};
+use hookwright_runtime::observe::Event;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,7 +22,7 @@ use std::thread::JoinHandle;
 /// Bytes of text that may wait for the writer.
 pub(crate) const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 
-/// The story of one job, as an [`Observer`].
+/// The story of one job, with those of the jobs that it starts within it.
 pub(crate) struct Printer {
     inner: Mutex<Inner>,
     queued: Arc<AtomicUsize>,
@@ -27,7 +30,10 @@ pub(crate) struct Printer {
 }
 
 struct Inner {
+    look: Look,
+    approvals: Approvals,
     teller: Teller,
+    children: Children,
     sender: Option<Sender<String>>,
     /// Set while a prompt stands on the screen.
     prompt: Option<OpenPrompt>,
@@ -35,6 +41,7 @@ struct Inner {
 }
 
 struct OpenPrompt {
+    job: String,
     approval: String,
     over: Arc<AtomicBool>,
     held: String,
@@ -81,7 +88,10 @@ impl Printer {
             std::thread::Builder::new().name("story".into()).spawn(move || write_all(&receiver, &count, writer))?;
         Ok(Self {
             inner: Mutex::new(Inner {
+                look,
+                approvals,
                 teller: Teller::new(look, approvals),
+                children: Children::default(),
                 sender: Some(sender),
                 prompt: None,
                 left_out: 0,
@@ -100,11 +110,12 @@ impl Printer {
 
     /// Begins a prompt: the story waits behind it, until the guard is dropped or the approval is settled elsewhere.
     /// One at a time.
-    pub(crate) fn prompt(&self, approval: &str) -> PromptGuard<'_> {
+    pub(crate) fn prompt(&self, job: &str, approval: &str) -> PromptGuard<'_> {
         let over = Arc::new(AtomicBool::new(false));
         let mut inner = self.lock();
         let held = inner.prompt.take().map(|p| p.held).unwrap_or_default();
-        inner.prompt = Some(OpenPrompt { approval: approval.to_owned(), over: over.clone(), held });
+        inner.prompt =
+            Some(OpenPrompt { job: job.to_owned(), approval: approval.to_owned(), over: over.clone(), held });
         PromptGuard { printer: self, over }
     }
 
@@ -123,7 +134,9 @@ impl Printer {
             }
         }
         let note = left_out(inner.left_out);
+        let rest = inner.children.end();
         if let Some(sender) = inner.sender.take() {
+            let _ = sender.send(rest);
             let _ = sender.send(note);
         }
         drop(inner);
@@ -131,6 +144,54 @@ impl Printer {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
+    }
+
+    /// Tells an event of the job.
+    pub(crate) fn event(&self, event: Event<'_>) {
+        let mut inner = self.lock();
+        let text = inner.teller.event(&event);
+        self.tell(inner, None, &event, text);
+    }
+
+    /// Begins the story of a job that the job, or one below it, started; or goes on with it after these records.
+    pub(crate) fn child(&self, spec: &JobSpec, earlier: &[Record]) {
+        let mut inner = self.lock();
+        let (look, approvals) = (inner.look, inner.approvals);
+        let text = inner.children.begin(spec, earlier, look, approvals);
+        self.say(inner, text);
+    }
+
+    /// Tells an event of such a job.
+    pub(crate) fn event_of(&self, job: &str, event: Event<'_>) {
+        let mut inner = self.lock();
+        let text = inner.children.event(job, &event);
+        self.tell(inner, Some(job), &event, text);
+    }
+
+    /// `child` is the job of the event, where it is not the job itself.
+    fn tell(&self, mut inner: MutexGuard<'_, Inner>, child: Option<&str>, event: &Event<'_>, mut text: String) {
+        if let Event::Recorded(record) = event
+            && let Some(prompt) = inner.prompt.take_if(|prompt| settles(&record.fact, prompt, child))
+        {
+            prompt.over.store(true, Ordering::Release);
+            // The cursor stands behind the question.
+            text = format!("\n{}{text}", prompt.held);
+        }
+        self.say(inner, text);
+    }
+
+    /// Shows a text, or holds it while a question stands on the screen.
+    fn say(&self, mut inner: MutexGuard<'_, Inner>, text: String) {
+        if let Some(prompt) = &mut inner.prompt {
+            let room = QUEUE_BYTES.saturating_sub(prompt.held.len());
+            if text.len() <= room {
+                prompt.held.push_str(&text);
+            } else {
+                inner.left_out += text.len();
+            }
+            return;
+        }
+        self.send(inner, text);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -166,36 +227,13 @@ fn left_out(bytes: usize) -> String {
     )
 }
 
-/// Whether a fact settles an approval, or all of them.
-fn settles(fact: &Fact, id: &str) -> bool {
+/// Whether a fact settles the question that stands on the screen; `child` is the fact's job, where it is not the story's own.
+fn settles(fact: &Fact, prompt: &OpenPrompt, child: Option<&str>) -> bool {
     match fact {
-        Fact::ApprovalDecided { approval, .. } | Fact::ApprovalExpired { approval, .. } => approval == id,
-        Fact::Cancelled { .. } | Fact::Finished { .. } => true,
+        Fact::ApprovalDecided { approval, .. } | Fact::ApprovalExpired { approval, .. } => *approval == prompt.approval,
+        // The end of the story's own job is the end of all.
+        Fact::Cancelled { .. } | Fact::Finished { .. } => child.is_none_or(|job| job == prompt.job),
         _ => false,
-    }
-}
-
-impl Observer for Printer {
-    fn event(&self, event: Event<'_>) {
-        let mut inner = self.lock();
-        let mut text = inner.teller.event(&event);
-        if let Some(prompt) = &mut inner.prompt {
-            let over = matches!(&event, Event::Recorded(record) if settles(&record.fact, &prompt.approval));
-            if !over {
-                let room = QUEUE_BYTES.saturating_sub(prompt.held.len());
-                if text.len() <= room {
-                    prompt.held.push_str(&text);
-                } else {
-                    inner.left_out += text.len();
-                }
-                return;
-            }
-            prompt.over.store(true, Ordering::Release);
-            // The cursor stands behind the question.
-            text = format!("\n{}{text}", prompt.held);
-            inner.prompt = None;
-        }
-        self.send(inner, text);
     }
 }
 

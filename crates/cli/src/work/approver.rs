@@ -98,7 +98,7 @@ async fn ask(
     if store.approval(&wait.approval.id).await.is_ok_and(|row| row.state != ApprovalState::Open) {
         return None;
     }
-    let guard = printer.prompt(&wait.approval.id);
+    let guard = printer.prompt(&wait.approval.job, &wait.approval.id);
     let (mut prompt, first) = Prompt::new(&wait.approval, wait.expires_ms, SystemClock.now_ms(), look);
     // What was typed before the question stood there is no answer to it: neither what was read of it, nor what still waits to be.
     // (A script's lines wait for their questions.)

@@ -41,6 +41,7 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
         model: Arc::new(NoModel),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        subagents: None,
         standing: Arc::default(),
         checkpoint: None,
     };

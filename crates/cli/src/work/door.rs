@@ -8,6 +8,7 @@ use crate::story::teller::Approvals;
 use crate::terminal::note;
 use hookwright_core::approval::Approval;
 use hookwright_core::history::Record;
+use hookwright_core::job::JobSpec;
 use hookwright_core::text::escape;
 use hookwright_runtime::observe::{Event, Observer};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,17 +86,57 @@ impl Door {
 
 impl Observer for Door {
     fn event(&self, event: Event<'_>) {
-        match &event {
-            Event::Recorded(record) => {
-                self.records.lock().unwrap_or_else(PoisonError::into_inner).push((*record).clone());
-            }
-            Event::Waiting { approval, expires_ms } => {
-                let _ = self.asks.send(Waits { approval: (*approval).clone(), expires_ms: *expires_ms });
-            }
-            Event::Text(_) | Event::Notice(_) => {}
+        if let Event::Recorded(record) = &event {
+            self.records.lock().unwrap_or_else(PoisonError::into_inner).push((*record).clone());
         }
+        ask(&self.asks, &event);
         if let Some(printer) = &self.printer {
             printer.event(event);
         }
+    }
+
+    fn child(&self, spec: &JobSpec, earlier: &[Record]) -> Arc<dyn Observer> {
+        ChildDoor::open(self.printer.clone(), self.asks.clone(), spec, earlier)
+    }
+}
+
+/// The same for a job that the door's job, or one below it, started: its story stands within that of the job, its approvals are asked as those.
+struct ChildDoor {
+    printer: Option<Arc<Printer>>,
+    asks: mpsc::UnboundedSender<Waits>,
+    job: String,
+}
+
+impl ChildDoor {
+    fn open(
+        printer: Option<Arc<Printer>>,
+        asks: mpsc::UnboundedSender<Waits>,
+        spec: &JobSpec,
+        earlier: &[Record],
+    ) -> Arc<dyn Observer> {
+        if let Some(printer) = &printer {
+            printer.child(spec, earlier);
+        }
+        Arc::new(Self { printer, asks, job: spec.job.clone() })
+    }
+}
+
+impl Observer for ChildDoor {
+    fn event(&self, event: Event<'_>) {
+        ask(&self.asks, &event);
+        if let Some(printer) = &self.printer {
+            printer.event_of(&self.job, event);
+        }
+    }
+
+    fn child(&self, spec: &JobSpec, earlier: &[Record]) -> Arc<dyn Observer> {
+        Self::open(self.printer.clone(), self.asks.clone(), spec, earlier)
+    }
+}
+
+/// Hands an approval that waits to whoever decides.
+fn ask(asks: &mpsc::UnboundedSender<Waits>, event: &Event<'_>) {
+    if let Event::Waiting { approval, expires_ms } = event {
+        let _ = asks.send(Waits { approval: (*approval).clone(), expires_ms: *expires_ms });
     }
 }

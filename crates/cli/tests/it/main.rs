@@ -18,5 +18,6 @@ mod processes;
 mod provider;
 mod run;
 mod store;
+mod subagents;
 mod support;
 mod templates;

@@ -142,11 +142,13 @@ pub(crate) struct Plugin {
     hooks: Vec<Value>,
     agent: Option<Value>,
     turns: Value,
+    /// Further agents: id, keys, turns.
+    others: Vec<(String, Value, Value)>,
 }
 
 impl Plugin {
     pub(crate) fn new(id: &str) -> Self {
-        Self { id: id.into(), servers: vec![], hooks: vec![], agent: None, turns: json!([]) }
+        Self { id: id.into(), servers: vec![], hooks: vec![], agent: None, turns: json!([]), others: vec![] }
     }
 
     /// A server that lists these functions.
@@ -179,6 +181,12 @@ impl Plugin {
         self
     }
 
+    /// A further agent, whose model plays these turns.
+    pub(crate) fn other(mut self, id: &str, keys: Value, turns: Value) -> Self {
+        self.others.push((id.into(), keys, turns));
+        self
+    }
+
     /// Writes it, and makes it the last of the world's plugins, if it is new.
     pub(crate) fn save(self, world: &World) -> PathBuf {
         let folder = world.path(&self.id);
@@ -202,6 +210,12 @@ impl Plugin {
             agent.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
             manifest["agents"] = json!([agent]);
             world.write(&format!("{}/script.yaml", self.id), json!({ "turns": self.turns }).to_string());
+        }
+        for (id, keys, turns) in self.others {
+            let mut agent = json!({"id": id, "model": format!("script/{id}.yaml")});
+            agent.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+            manifest["agents"].as_array_mut().unwrap().push(agent);
+            world.write(&format!("{}/{id}.yaml", self.id), json!({ "turns": turns }).to_string());
         }
         world.write(&format!("{}/plugin.yaml", self.id), manifest.to_string());
         let mut plugins = world.plugins.borrow_mut();

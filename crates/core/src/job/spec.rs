@@ -4,6 +4,7 @@ use crate::Limits;
 use crate::hooks::HookSet;
 use crate::lifecycle::LifecycleSpec;
 use crate::stored::Stored;
+use crate::subagent::SubagentSpec;
 use serde::{Deserialize, Serialize};
 
 /// The version of the machine's logic: 2 knows lifecycle hooks. Older histories replay with the logic they were made with (SPEC §8).
@@ -98,6 +99,7 @@ impl AgentSpec {
             max_turns,
             max_tokens: None,
             context_window: None,
+            subagents: vec![],
         }
     }
 }
@@ -134,6 +136,9 @@ pub struct AgentSpec {
     /// Tokens of the model's window: what the manifest says, else what the provider told when the job started. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// The agents of its tenant that it may start, as they were then. Empty: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentSpec>,
 }
 
 /// How a job ended.

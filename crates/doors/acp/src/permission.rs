@@ -112,7 +112,7 @@ impl Question {
             Ok(row) if digest_of(&row) == Some(&self.approval.digest) => {
                 decide(&*store, &*clock, &row, self.door.wiring.say(approve, note)).await
             }
-            Ok(_) => Ok(Decided::Mismatch),
+            Ok(_) => Ok(Decided::Mismatch("its row was changed".to_owned())),
             Err(error) => Err(error),
         };
         let told = match decided {
@@ -120,7 +120,7 @@ impl Question {
             Ok(Decided::AlreadyDecided(row)) => already(&row),
             Ok(Decided::Expired) => "it had expired".to_owned(),
             Ok(Decided::NotAllowed(people)) => format!("only these may decide it: {}", people.join(", ")),
-            Ok(Decided::Mismatch) => "it is not what was shown; nothing was decided".to_owned(),
+            Ok(Decided::Mismatch(why)) => format!("it is not what was shown, nothing was decided: {why}"),
             Err(error) => format!("it could not be stored, nothing was decided: {error}"),
         };
         let id = &self.approval.id;

@@ -15,7 +15,7 @@ use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error};
 use hookwright_core::approval::Approval;
 use hookwright_core::history::Record;
-use hookwright_core::job::{Fact, Outcome};
+use hookwright_core::job::{Fact, JobSpec, Outcome};
 use hookwright_core::text::escape;
 use hookwright_runtime::job::{End, Options, Which, run};
 use hookwright_runtime::observe::{Event, Observer};
@@ -105,7 +105,7 @@ impl Prompt {
         let client = self.door.client_name();
         let cancelled_by = if client.is_empty() { self.door.wiring.say(false, None).by } else { client };
         let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };
-        let observer: Arc<dyn Observer> = Arc::new(Relay(sender));
+        let observer: Arc<dyn Observer> = Arc::new(Relay { to: sender, child: false });
         // The observer goes with the run: then the telling ends.
         let runs = run(ready.deps, Which::New(Box::new(ready.run)), options, observer);
         let (end, ()) = tokio::join!(runs, self.tell_all(teller, receiver));
@@ -186,7 +186,7 @@ impl Prompt {
                     };
                     tokio::spawn(question.see_to());
                 }
-                Told::Record(record) => {
+                Told::Record { record, child } => {
                     match &record.fact {
                         Fact::ApprovalDecided { approval, approve, by, .. } => {
                             if let Some(question) = questions.remove(approval) {
@@ -204,7 +204,9 @@ impl Prompt {
                         }
                         _ => {}
                     }
-                    teller.record(&record).await;
+                    if !child {
+                        teller.record(&record).await;
+                    }
                 }
             }
         }
@@ -242,21 +244,34 @@ impl Prompt {
 enum Told {
     Text(String),
     Notice(String),
-    Record(Box<Record>),
+    /// `child`: of a subagent's job, of which only the approvals are told; its effects have places of their own.
+    Record {
+        record: Box<Record>,
+        child: bool,
+    },
     Waiting(Box<Approval>),
 }
 
 /// The observer of a prompt's job: it must not block, so it hands everything on.
-struct Relay(mpsc::UnboundedSender<Told>);
+struct Relay {
+    to: mpsc::UnboundedSender<Told>,
+    child: bool,
+}
 
 impl Observer for Relay {
     fn event(&self, event: Event<'_>) {
         let told = match event {
-            Event::Recorded(record) => Told::Record(Box::new(record.clone())),
+            Event::Recorded(record) => Told::Record { record: Box::new(record.clone()), child: self.child },
+            // What a subagent says is the result of a call, and stands there.
+            Event::Text(_) if self.child => return,
             Event::Text(piece) => Told::Text(piece.to_owned()),
             Event::Waiting { approval, .. } => Told::Waiting(Box::new(approval.clone())),
             Event::Notice(what) => Told::Notice(what.to_owned()),
         };
-        let _ = self.0.send(told);
+        let _ = self.to.send(told);
+    }
+
+    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
+        Arc::new(Self { to: self.to.clone(), child: true })
     }
 }

@@ -4,7 +4,7 @@ use crate::ports::tools::{ListedFunction, ToolDown, Tools};
 use hookwright_core::job::{JobSpec, RequestedCall};
 use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
-use hookwright_core::{FunctionName, json, text, visible};
+use hookwright_core::{FunctionName, json, subagent, text, visible};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -123,6 +123,9 @@ impl Catalogue {
         let shown = text::shown(&tool, 200);
         let refused = match &known {
             Some(_) => fault.map(|why| format!("The call to {shown} was not made: {why}.")),
+            None if tool == subagent::FUNCTION && subagent::too_deep(spec).is_some() => {
+                subagent::too_deep(spec).map(|why| format!("The call to {shown} was not made: {why}."))
+            }
             None => Some(match FunctionName::parse(&tool) {
                 Ok(name) if visible::sees(spec, &name) => {
                     let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,8 @@
 //! Invariant: an effect has exactly one end; failures are ends, not errors, but for a store that can't give a value.
 
 use super::catalogue::{Catalogue, Known, current, current_schema_sha256};
+use super::children::Children;
+use super::start::Start;
 use super::talk::Talk;
 use super::{Deps, When};
 use crate::hook::{self, Schema, ms_since};
@@ -10,7 +12,7 @@ use crate::lifecycle::{Hooks, Round};
 use crate::observe::{Event, Observer};
 use crate::ports::model::{ModelError, Purpose, Turn, TurnRequest, TurnSink};
 use crate::ports::store::StoreError;
-use crate::ports::tools::{CallOutcome, LateAnswer};
+use crate::ports::tools::{CallOutcome, LateAnswer, Tools};
 use crate::values::Values;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use hookwright_core::approval::{self, Grant};
@@ -18,7 +20,7 @@ use hookwright_core::call::read_result;
 use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ModelFault, Sent, ToolOutcome};
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::{FunctionName, json, text};
+use hookwright_core::{FunctionName, json, subagent, text};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -48,6 +50,9 @@ fn late(answer: oneshot::Receiver<LateAnswer>, fact: impl FnOnce(u64) -> Fact + 
 /// Everything that the effects of a job share.
 pub(super) struct Workshop {
     pub(super) deps: Deps,
+    /// The tenant's tools, as they were given: those of `deps` are this job's.
+    pub(super) tools_of_all: Arc<dyn Tools>,
+    pub(super) children: Children,
     pub(super) spec: JobSpec,
     pub(super) values: Values,
     pub(super) catalogue: Catalogue,
@@ -68,6 +73,7 @@ impl Workshop {
         if let Ok(Fact::ToolReturned { outcome, .. }) = &mut fact
             && let ToolOutcome::NotMade { why } = outcome
             && again
+            && !matches!(&command, Command::CallTool { tool, .. } if subagent::is_start(tool))
         {
             // This time it was not made. Whether it was before the process ended, nobody knows (SPEC §8).
             *outcome = ToolOutcome::Unknown { why: format!("it was begun before a restart, and then {why}") };
@@ -120,9 +126,14 @@ impl Workshop {
                 // A server that still has to start takes its time here: it is not the call's.
                 let not_made = self.not_made(call, tool, arguments, grant.as_ref()).await;
                 let start = Instant::now();
-                let outcome = match not_made {
-                    Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
-                    None => self.call(effect, tool, arguments, afterwards, blobs).await?,
+                let grant = grant.as_ref();
+                let outcome = if subagent::is_start(tool) {
+                    self.start_child(Start { effect, call, tool, arguments, grant }, blobs).await?
+                } else {
+                    match not_made {
+                        Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
+                        None => self.call(effect, tool, arguments, afterwards, blobs).await?,
+                    }
                 };
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
@@ -226,7 +237,7 @@ impl Workshop {
     }
 
     /// Why a call is not made after all: its yes no longer holds, or its server is not there.
-    async fn not_made(
+    pub(super) async fn not_made(
         &self,
         call: &str,
         tool: &FunctionName,
@@ -382,9 +393,13 @@ impl Workshop {
             .calls
             .into_iter()
             .map(|call| {
-                let fault = arguments_fault(&call.arguments);
+                let mut fault = arguments_fault(&call.arguments).map(Cow::Borrowed);
+                if fault.is_none() && call.tool == subagent::FUNCTION {
+                    // Nobody is asked about what can't be started.
+                    fault = subagent::read(&self.spec, &call.arguments).err().map(Cow::Owned);
+                }
                 let arguments = keep(call.arguments);
-                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault)
+                self.catalogue.requested(&self.spec, call.provider_id, call.tool, arguments, fault.as_deref())
             })
             .collect();
         Fact::ModelAnswered {

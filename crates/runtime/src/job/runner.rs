@@ -3,6 +3,9 @@
 mod inbox;
 mod resume;
 
+use super::built_in::WithBuiltIn;
+use super::catalogue::ToolTraits;
+use super::children::{Children, Ties, Wish};
 use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
 use super::talk::{self, Talk};
@@ -20,7 +23,7 @@ use hookwright_core::approval;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::message::Message;
-use hookwright_core::text;
+use hookwright_core::{subagent, text};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -92,7 +95,12 @@ impl Runner {
     ) -> Self {
         let inbox = deps.store.inbox_changes();
         let tool_changes = deps.tools.changes();
-        deps.tools = Watched::new(deps.tools, deps.standing.clone());
+        let tools_of_all = deps.tools.clone();
+        let watched = Watched::new(deps.tools, deps.standing.clone());
+        deps.tools = WithBuiltIn::of(watched, machine.spec(), Values::new(deps.store.clone()));
+        // A child that was begun is found again by its id, however often its call is made.
+        let start = ToolTraits { idempotent: vec!["start".into()], ..ToolTraits::default() };
+        deps.traits.insert(subagent::TOOL.into(), start);
         let workshop = Workshop {
             spec: machine.spec().clone(),
             values: Values::new(deps.store.clone()),
@@ -101,6 +109,8 @@ impl Runner {
             hooks: Hooks::default(),
             observer,
             holds_output: machine.holds_output(),
+            tools_of_all,
+            children: Children::default(),
             deps,
         };
         Self {
@@ -125,7 +135,7 @@ impl Runner {
     }
 
     /// Runs until the job is over.
-    pub(super) async fn run(&mut self, options: Options) -> Result<End, RunError> {
+    pub(super) async fn run(&mut self, options: Options, mut ties: Option<Ties>) -> Result<End, RunError> {
         self.read_inbox().await?;
         // What was decided while nobody ran the job may have ended it.
         self.status();
@@ -140,12 +150,21 @@ impl Runner {
                 self.status();
                 continue;
             }
-            if options.detach && self.machine.only_waits() && self.next.is_empty() {
+            let only_waits = self.next.is_empty() && self.only_waits();
+            if only_waits
+                && options.detach
+                && let Some(ended) = self.under_way.next().now_or_never()
+            {
                 // One whose time is over waits no more.
-                if let Some(ended) = self.under_way.next().now_or_never() {
-                    self.ended.push_back(ended);
-                    continue;
-                }
+                self.ended.push_back(ended);
+                continue;
+            }
+            if let Some(ties) = &ties {
+                ties.only_waits(only_waits);
+            }
+            let leaves = options.detach || ties.as_ref().is_some_and(Ties::lets_go);
+            // A child that nobody waits with any more returns; then there is nothing left to do here.
+            if leaves && only_waits && self.workshop.children.let_go() {
                 return Ok(End::Detached);
             }
             tokio::select! {
@@ -154,6 +173,12 @@ impl Runner {
                     cancelled = true;
                     self.cancel(options.cancelled_by.clone())?;
                 }
+                wish = Ties::wish(&mut ties) => match wish {
+                    Wish::GoOn | Wish::LetGo => {}
+                    Wish::Halt => return Ok(End::Detached),
+                    Wish::Cancel(by) => self.cancel(by)?,
+                },
+                () = self.workshop.children.changed() => {}
                 ended = self.under_way.next() => {
                     self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
@@ -180,6 +205,7 @@ impl Runner {
     /// Gives the lease back. A store that fails here is no matter: the lease ends with the process.
     pub(super) async fn close(&mut self) {
         self.drop_effects();
+        self.workshop.children.close(&*self.journal.store, self.now()).await;
         if let Some(lease) = &self.journal.lease {
             let _ = self.journal.store.release(lease).await;
         }
@@ -336,10 +362,13 @@ impl Runner {
 
     fn cancel(&mut self, by: String) -> Result<(), RunError> {
         self.keep_ended()?;
-        self.drop_effects();
         if self.machine.outcome().is_some() {
+            self.drop_effects();
             return Ok(());
         }
+        // Before the calls that started them are dropped: a child is told who cancels.
+        self.workshop.children.cancel(&by);
+        self.drop_effects();
         self.take(self.now(), Fact::Cancelled { by: approval::name_of(&by) })
     }
 
@@ -385,12 +414,25 @@ impl Runner {
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
     }
 
+    /// Whether nothing goes on until a person decides, here or in a child.
+    fn only_waits(&self) -> bool {
+        let mut pending = self.machine.pending().peekable();
+        pending.peek().is_some()
+            && pending.all(|(command, _)| match command {
+                Command::OpenApproval { .. } => true,
+                Command::CallTool { effect, tool, .. } if subagent::is_start(tool) => {
+                    self.workshop.children.only_waits(effect)
+                }
+                _ => false,
+            })
+    }
+
     fn status(&mut self) {
         let status = match self.machine.outcome() {
             Some(Outcome::Completed { .. }) => JobStatus::Completed,
             Some(Outcome::Failed { .. }) => JobStatus::Failed,
             Some(Outcome::Cancelled { .. }) => JobStatus::Cancelled,
-            None if self.machine.only_waits() => JobStatus::Waiting,
+            None if self.only_waits() => JobStatus::Waiting,
             None => JobStatus::Running,
         };
         self.journal.status(status);

@@ -202,6 +202,7 @@ fn world(answer: Value, result: Value) -> World {
         model: Arc::new(OneCall),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
+        subagents: None,
         standing: Arc::default(),
         checkpoint: None,
     };

@@ -108,6 +108,7 @@ fn spec() -> JobSpec {
             max_turns: 10,
             max_tokens: None,
             context_window: None,
+            subagents: vec![],
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks: vec![] },

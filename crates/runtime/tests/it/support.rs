@@ -208,6 +208,7 @@ impl World {
             clock: self.clock.clone(),
             traits: HashMap::new(),
             standing: Arc::default(),
+            subagents: None,
             checkpoint: None,
         };
         let options = Options { detach, cancel, cancelled_by: "ada".into() };

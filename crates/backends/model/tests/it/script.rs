@@ -94,7 +94,12 @@ async fn what_a_lifecycle_hook_said_is_no_turn_of_the_model() {
     let mut asking = Asking::user("Go.");
     asking.messages.push(assistant(Some("one"), vec![]));
     asking.messages.push(assistant(None, vec![call("hw_stop_job-1_1_0", "todo._Stop", json!({}))]));
-    asking.messages.push(result("hw_stop_job-1_1_0", "todo._Stop", json!("{\"hook\":\"_Stop\",\"text\":\"objection\"}"), false));
+    asking.messages.push(result(
+        "hw_stop_job-1_1_0",
+        "todo._Stop",
+        json!("{\"hook\":\"_Stop\",\"text\":\"objection\"}"),
+        false,
+    ));
     assert_eq!(asking.ask(&*script, &Sink::default()).await.unwrap().text.as_deref(), Some("two"));
 }
 

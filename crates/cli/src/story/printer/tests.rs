@@ -101,7 +101,7 @@ fn the_story_waits_behind_a_prompt() {
     let mut tale = waiting();
     record(&printer, &tale, 0);
     let from = tale.records.len();
-    let guard = printer.prompt(&tale.approval().id);
+    let guard = printer.prompt(&tale.approval().job, &tale.approval().id);
     guard.show("Approve? ");
     tale.allow("t1.c1.pre.h0");
     record(&printer, &tale, from);
@@ -119,7 +119,7 @@ fn a_decision_made_elsewhere_ends_the_prompt_and_the_story_goes_on() {
     let mut tale = waiting();
     record(&printer, &tale, 0);
     let from = tale.records.len();
-    let guard = printer.prompt(&tale.approval().id);
+    let guard = printer.prompt(&tale.approval().job, &tale.approval().id);
     guard.show("Approve? ");
     tale.allow("t1.c1.pre.h0");
     tale.decide("t1.c0.pre.approval", true, "grace", None);

@@ -7,9 +7,9 @@ use crate::approvals;
 use crate::job::journal::Journal;
 use crate::job::{Deps, RunError};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, Lease, StoreError};
+use crate::ports::store::{ApprovalState, Lease, Store, StoreError};
 use hookwright_core::history::{ReplayError, replay};
-use hookwright_core::job::{Command, Fact, Mismatch, Settlement, ToolOutcome, settle};
+use hookwright_core::job::{Command, Fact, JobSpec, Mismatch, Settlement, ToolOutcome, settle};
 use std::sync::Arc;
 
 impl Runner {
@@ -55,6 +55,10 @@ impl Runner {
         let now = runner.now();
         runner.journal.record(now, Fact::Resumed { process });
         runner.settle_all(now).await?;
+        let over = parent_over(&*runner.journal.store.clone(), &runner.machine.spec().clone()).await?;
+        if let Some(parent) = over {
+            runner.cancel(format!("the end of {parent}"))?;
+        }
         runner.status();
         Ok(runner)
     }
@@ -113,5 +117,15 @@ impl Runner {
             }
         }
         Ok(())
+    }
+}
+
+/// The job that started this one, where it is over: nobody waits for this one any more.
+async fn parent_over(store: &dyn Store, spec: &JobSpec) -> Result<Option<String>, StoreError> {
+    let Some(parent) = spec.parent_jobs.last() else { return Ok(None) };
+    match store.job(parent).await {
+        Ok(row) => Ok(row.status.is_final().then_some(row.job.id)),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
