@@ -94,9 +94,16 @@ fn a_denied_call_is_shown_as_failed_with_the_words_that_the_model_reads() {
     let last = client.updates("tool_call_update").pop().unwrap();
     assert_eq!(last["status"], "failed");
     let text = last["content"][0]["content"]["text"].as_str().unwrap();
-    assert!(text.starts_with("The call to git.push was not made: hook policy.check denied it: not \\u{1b}[31mtoday"), "{text}");
+    assert!(
+        text.starts_with("The call to git.push was not made: hook policy.check denied it: not \\u{1b}[31mtoday"),
+        "{text}"
+    );
     assert!(world.calls("git").is_empty());
-    assert!(client.notices().iter().any(|n| n == "Hook policy.check denied the call to git.push"), "{:?}", client.notices());
+    assert!(
+        client.notices().iter().any(|n| n == "Hook policy.check denied the call to git.push"),
+        "{:?}",
+        client.notices()
+    );
 }
 
 #[test]
@@ -120,7 +127,8 @@ fn an_output_that_a_hook_may_still_deny_is_not_streamed_and_a_denied_one_is_neve
         (says("modify", json!({"output": "All fine."})), "I push.All fine."),
         (says("allow", json!({})), "I push.Done."),
     ] {
-        let world = git(json!([{"sleep_ms": 300}, answer]), json!({"on": "job_end", "match": {"agents": ["worker"]}}), push());
+        let world =
+            git(json!([{"sleep_ms": 300}, answer]), json!({"on": "job_end", "match": {"agents": ["worker"]}}), push());
         let mut client = Client::new(&world, &[]);
         let session = client.session(json!([]));
         assert_eq!(client.prompt(&session, "go"), "end_turn");
@@ -140,14 +148,20 @@ fn a_prompt_that_a_hook_denies_ends_with_the_hooks_words() {
     let session = client.session(json!([]));
     let id = client.begin(&session, "go");
     let result = client.result(id);
-    assert_eq!((&result["stopReason"], &result["_meta"]["hookwright"]["outcome"]), (&json!("end_turn"), &json!("HookDenied")));
+    assert_eq!(
+        (&result["stopReason"], &result["_meta"]["hookwright"]["outcome"]),
+        (&json!("end_turn"), &json!("HookDenied"))
+    );
     assert_eq!(client.said(), "hook policy.check denied the job: not on Fridays");
 }
 
 #[test]
 fn without_a_plugin_the_clients_servers_and_a_model_suffice() {
     let world = World::new();
-    world.write("script.yaml", json!({"turns": [{"call": {"tool": "todo.add", "with": {"item": "x"}}}, {"say": "Noted."}]}).to_string());
+    world.write(
+        "script.yaml",
+        json!({"turns": [{"call": {"tool": "todo.add", "with": {"item": "x"}}}, {"say": "Noted."}]}).to_string(),
+    );
     let mut client = Client::new(&world, &["--model", "script/script.yaml"]);
     let todo = client::server(&world, "todo", json!({"tools": [function("add", json!({"text": "added"}))]}));
     let session = client.session(json!([todo]));
@@ -168,6 +182,9 @@ fn a_failing_model_is_the_prompts_error_and_the_session_goes_on() {
     for _ in 0..2 {
         let id = client.send("session/prompt", params.clone());
         let response = client.response(id);
-        assert_eq!((&response["error"]["code"], &response["error"]["data"]["type"]), (&json!(-32_603), &json!("ModelFailed")));
+        assert_eq!(
+            (&response["error"]["code"], &response["error"]["data"]["type"]),
+            (&json!(-32_603), &json!("ModelFailed"))
+        );
     }
 }

@@ -95,7 +95,8 @@ async fn next<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> io::Result<Opt
 
 /// A frame, cut where it is no JSON and would go back whole in the error.
 fn checked(line: String) -> String {
-    if line.len() <= SHOWN_BYTES || serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok() {
+    let reads = || !is_deep(&line) && serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
+    if line.len() <= SHOWN_BYTES || reads() {
         return line;
     }
     let mut end = SHOWN_BYTES;
@@ -104,6 +105,28 @@ fn checked(line: String) -> String {
     }
     // What is cut off must not leave something that is JSON after all.
     format!("{} […]", &line[..end])
+}
+
+/// Whether a frame is nested deeper than a reader of JSON goes.
+fn is_deep(line: &str) -> bool {
+    const LEVELS: usize = 127;
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                if depth > LEVELS {
+                    return true;
+                }
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -132,10 +155,17 @@ mod tests {
         bytes.extend_from_slice(b"\n\xff\xfe\n{}\n");
         let lines = read(&bytes).await;
         assert_eq!(lines.len(), 4);
-        assert_eq!((lines[0].len(), &lines[1][..], &lines[2][..], &lines[3][..]), (FRAME_BYTES, TOO_LARGE, NOT_UTF8, "{}"));
+        assert_eq!(
+            (lines[0].len(), &lines[1][..], &lines[2][..], &lines[3][..]),
+            (FRAME_BYTES, TOO_LARGE, NOT_UTF8, "{}")
+        );
         for not_read in [TOO_LARGE, NOT_UTF8] {
             assert!(serde_json::from_str::<serde_json::Value>(not_read).is_err());
         }
+        let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+        assert!(read(deep.as_bytes()).await[0].len() < 2_000);
+        let quoted = format!("\"{}\\\"{}\"", "[".repeat(5_000), "[".repeat(5_000));
+        assert_eq!(read(quoted.as_bytes()).await[0], quoted);
         let cut = &read(&[b"{", &vec![b'z'; 100_000][..]].concat()).await[0];
         assert!(cut.len() < 2_000 && serde_json::from_str::<serde_json::Value>(cut).is_err());
     }

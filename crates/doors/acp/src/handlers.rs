@@ -96,7 +96,9 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: SetSessionConfigOptionRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
+            async move |request: SetSessionConfigOptionRequest,
+                        responder: Responder<_>,
+                        client: ConnectionTo<Client>| {
                 answer(responder, set_option(&d10, &client, &request));
                 Ok(())
             },
@@ -189,7 +191,6 @@ fn set_option(
 }
 
 fn mode_of(id: &str) -> Result<Mode, Error> {
-    Mode::of(id).ok_or_else(|| {
-        errors::invalid_params(format!("there is no mode {}; there are: ask, wait, deny", escape(id)))
-    })
+    Mode::of(id)
+        .ok_or_else(|| errors::invalid_params(format!("there is no mode {}; there are: ask, wait, deny", escape(id))))
 }

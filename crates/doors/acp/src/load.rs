@@ -143,7 +143,8 @@ impl Told<'_> {
         let input = self.value(&machine.spec().input).await;
         self.tell.user(&format!("{}.input", self.job), &wire::output_text(&input));
         let messages = machine.conversation();
-        let last_text = messages.iter().rposition(|m| matches!(m, Message::Assistant { calls, .. } if calls.is_empty()));
+        let last_text =
+            messages.iter().rposition(|m| matches!(m, Message::Assistant { calls, .. } if calls.is_empty()));
         let mut turn = 0;
         for (i, message) in messages.iter().enumerate() {
             let Message::Assistant { text, calls, .. } = message else { continue };

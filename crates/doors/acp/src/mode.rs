@@ -43,7 +43,9 @@ impl Mode {
     pub(crate) fn description(self) -> &'static str {
         match self {
             Self::Ask => "When a hook escalates, ask here; `hookwright approvals` can decide too",
-            Self::Wait => "When a hook escalates, don't ask here: wait until somebody decides with `hookwright approvals`",
+            Self::Wait => {
+                "When a hook escalates, don't ask here: wait until somebody decides with `hookwright approvals`"
+            }
             Self::Deny => "When a hook escalates, it is a no",
         }
     }

@@ -96,7 +96,12 @@ impl Question {
         let title = format!("Waiting for a person: approval {id}");
         let who = if who.is_empty() { String::new() } else { format!(" It may be decided by {}.", who.join(", ")) };
         let next = format!("`hookwright approvals show {id}` tells more; `approve` and `deny` decide.{who}");
-        self.tell.notice(Weight::Warning, &title, Some(&next), json!({"job": self.approval.job, "approval": id, "state": "waiting"}));
+        self.tell.notice(
+            Weight::Warning,
+            &title,
+            Some(&next),
+            json!({"job": self.approval.job, "approval": id, "state": "waiting"}),
+        );
     }
 
     async fn decide(&self, approve: bool, note: Option<String>) {
@@ -203,5 +208,8 @@ fn value(stored: &Stored, id: &str) -> String {
     if text.len() as u64 <= VALUE_BYTES {
         return text;
     }
-    format!("{}\n[shortened: see it whole with `hookwright approvals show {id}` before you decide]", elide_middle(&text, VALUE_BYTES))
+    format!(
+        "{}\n[shortened: see it whole with `hookwright approvals show {id}` before you decide]",
+        elide_middle(&text, VALUE_BYTES)
+    )
 }

@@ -10,9 +10,7 @@ use crate::session::{Busy, Session};
 use crate::tell::{Tell, Weight};
 use crate::teller::Teller;
 use crate::{errors, wire};
-use agent_client_protocol::v1::schema::{
-    PromptRequest, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason,
-};
+use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason};
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error};
 use hookwright_core::approval::Approval;

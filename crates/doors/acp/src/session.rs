@@ -33,7 +33,14 @@ pub(crate) enum Busy {
 }
 
 impl Session {
-    pub(crate) fn new(id: String, cwd: String, equipment: Equipment, mode: Mode, model: String, titled: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        id: String,
+        cwd: String,
+        equipment: Equipment,
+        mode: Mode,
+        model: String,
+        titled: bool,
+    ) -> Arc<Self> {
         let state = State { mode, model, running: None, closing: false, titled };
         Arc::new(Self { id, cwd, equipment, state: Mutex::new(state), idle: Notify::new() })
     }

@@ -4,8 +4,8 @@ use crate::wire;
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, ContentChunk, MessageId, Notice, NoticeSeverity, SessionInfoUpdate, SessionNotification, SessionUpdate,
-    TextContent, ToolCall, ToolCallUpdate,
+    ContentBlock, ContentChunk, MessageId, Notice, NoticeSeverity, SessionInfoUpdate, SessionNotification,
+    SessionUpdate, TextContent, ToolCall, ToolCallUpdate,
 };
 use hookwright_core::text::{elide_middle, escape_block};
 use serde_json::{Value, json};

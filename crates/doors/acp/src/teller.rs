@@ -31,6 +31,8 @@ pub(crate) struct Teller {
     streamed: bool,
     /// Calls of this turn that are not over, with their arguments as the client knows them.
     open: HashMap<String, Stored>,
+    /// Arguments as hooks left them, by digest: the beginning of a call names them only.
+    changed: HashMap<String, Stored>,
     /// The hook of each ask under way.
     asked: HashMap<String, outcomes::Asked>,
 }
@@ -47,6 +49,7 @@ impl Teller {
             turn: 0,
             streamed: false,
             open: HashMap::new(),
+            changed: HashMap::new(),
             asked: HashMap::new(),
         }
     }
@@ -107,7 +110,8 @@ impl Teller {
             Command::CallTool { call, arguments, .. } => {
                 let mut fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
                 if self.open.get(call).is_some_and(|known| !known.same(arguments)) {
-                    let arguments = self.value(arguments).await;
+                    let arguments = self.changed.get(&arguments.sha256).unwrap_or(arguments).clone();
+                    let arguments = self.value(&arguments).await;
                     fields = fields.locations(wire::locations(&arguments, &self.cwd));
                     fields.raw_input = wire::raw_input(&arguments);
                 }
@@ -126,6 +130,7 @@ impl Teller {
             self.tell.message(&self.message_id(), &wire::output_text(&text));
         }
         self.open.clear();
+        self.changed.clear();
         for (i, call) in calls.iter().enumerate() {
             self.requested(format!("t{}.c{i}", self.turn), call).await;
         }

@@ -194,9 +194,8 @@ pub(crate) fn modes(current: Mode) -> SessionModeState {
 
 /// The configuration options, and what is chosen.
 pub(crate) fn options(mode: Mode, model: &str, models: &[String]) -> Vec<SessionConfigOption> {
-    let modes = Mode::ALL.map(|mode| {
-        SessionConfigSelectOption::new(mode.id(), mode.name()).description(mode.description().to_owned())
-    });
+    let modes = Mode::ALL
+        .map(|mode| SessionConfigSelectOption::new(mode.id(), mode.name()).description(mode.description().to_owned()));
     let models: Vec<_> = models.iter().map(|id| SessionConfigSelectOption::new(id.clone(), escape(id))).collect();
     vec![
         SessionConfigOption::select(MODE_OPTION, "Escalations", mode.id(), modes.to_vec())

@@ -130,7 +130,7 @@ fn a_prompt_of_a_killed_process_is_told_of_when_the_session_is_loaded_and_cancel
     drop(client);
     let mut client = Client::new(&world, &[]);
     client.call("session/load", json!({"sessionId": session, "cwd": "/", "mcpServers": []}));
-    let notice = client.update("notice");
+    let notice = client.updates("notice").pop().unwrap();
     assert!(notice["title"].as_str().unwrap().starts_with("The prompt before was left unfinished (job job_"));
     assert!(notice["description"].as_str().unwrap().starts_with("`hookwright jobs resume job_"));
     assert_eq!(client.prompt(&session, "go on"), "end_turn");

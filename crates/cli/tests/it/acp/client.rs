@@ -36,8 +36,7 @@ impl Client {
             command.args(["--plugin", &plugin]);
         }
         command.envs(env.iter().copied());
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (sender, frames) = channel();
         let reader = std::thread::spawn(move || {
@@ -64,11 +63,14 @@ impl Client {
     }
 
     pub(crate) fn hello(&mut self) -> Value {
-        self.call("initialize", json!({
-            "protocolVersion": 1,
-            "clientCapabilities": {"session": {"notices": {}}},
-            "clientInfo": {"name": "test-client", "version": "1"},
-        }))
+        self.call(
+            "initialize",
+            json!({
+                "protocolVersion": 1,
+                "clientCapabilities": {"session": {"notices": {}}},
+                "clientInfo": {"name": "test-client", "version": "1"},
+            }),
+        )
     }
 
     /// Writes bytes as they are. A process that is gone is noticed by what does not come back.
@@ -263,7 +265,9 @@ pub(crate) fn normal(frames: &[Value], world: &World) -> Vec<Value> {
         for kind in ["ses_", "job_", "ap_"] {
             for (at, _) in text.match_indices(kind) {
                 let id: String = text[at..].chars().take(kind.len() + 16).collect();
-                if id[kind.len()..].chars().all(|c| c.is_ascii_hexdigit()) && !names.iter().any(|(known, _)| *known == id) {
+                if id[kind.len()..].chars().all(|c| c.is_ascii_hexdigit())
+                    && !names.iter().any(|(known, _)| *known == id)
+                {
                     let n = names.iter().filter(|(known, _)| known.starts_with(kind)).count() + 1;
                     names.push((id, format!("{kind}{n}")));
                 }

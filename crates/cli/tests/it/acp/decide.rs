@@ -11,7 +11,7 @@ fn escalated() -> World {
 
 fn history(world: &World) -> Vec<Value> {
     let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
-    let job = jobs["jobs"][0]["id"].as_str().unwrap().to_owned();
+    let job = jobs["jobs"][0]["job"].as_str().unwrap().to_owned();
     let shown = world.call(&["jobs", "history", &job, "--db", "jobs.db", "--output", "json"]).code(0).json();
     world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
     shown["history"].as_array().unwrap().clone()
@@ -36,7 +36,7 @@ fn the_clients_user_sees_reason_and_final_arguments_and_a_yes_makes_the_call() {
     assert_eq!((&call["title"], &call["rawInput"]["branch"]), (&json!("git.push"), &json!("main")));
     assert_eq!(call["toolCallId"], client.updates("tool_call")[0]["toolCallId"], "the call that the client knows");
     let text = call["content"][0]["content"]["text"].as_str().unwrap();
-    for part in ["policy.check asks: a push to main", "\"branch\": \"main\"", "expires after 24 h", "Approval ap_"] {
+    for part in ["policy.check asks: a push to main", "\"branch\": \"main\"", "expires after 24h", "Approval ap_"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(world.calls("git").is_empty());
@@ -60,7 +60,10 @@ fn a_no_in_the_client_is_a_no() {
     assert!(world.calls("git").is_empty());
     let last = client.updates("tool_call_update").pop().unwrap();
     let text = last["content"][0]["content"]["text"].as_str().unwrap();
-    assert_eq!(text, "The call to git.push was not made: hook policy.check denied it: a push to main (declined by Grace).");
+    assert_eq!(
+        text,
+        "The call to git.push was not made: hook policy.check denied it: a push to main (declined by Grace)."
+    );
     assert_eq!((&decision(&world)["by"], &decision(&world)["verified"]), (&json!("Grace"), &json!(false)));
 }
 
@@ -116,9 +119,9 @@ fn modes_and_options_are_the_same_thing_and_unknown_ones_are_refused() {
     let set = |id: &str, value: &str| json!({"sessionId": session, "configId": id, "value": value});
     let options = client.call("session/set_config_option", set("mode", "deny"));
     assert_eq!(options["configOptions"][0]["currentValue"], "deny");
-    assert_eq!(client.update("current_mode_update")["currentModeId"], "deny");
+    assert_eq!(client.updates("current_mode_update")[0]["currentModeId"], "deny");
     client.call("session/set_mode", json!({"sessionId": session, "modeId": "ask"}));
-    assert_eq!(client.update("config_option_update")["configOptions"][0]["currentValue"], "ask");
+    assert_eq!(client.updates("config_option_update")[0]["configOptions"][0]["currentValue"], "ask");
     let options = client.call("session/set_config_option", set("model", "script/other.yaml"));
     assert_eq!(options["configOptions"][1]["currentValue"], "script/other.yaml");
     client.prompt(&session, "who are you?");

@@ -116,7 +116,8 @@ fn a_session_takes_one_prompt_at_a_time_and_sessions_run_side_by_side() {
     let (one, two) = (client.session(json!([])), client.session(json!([])));
     let first = client.begin(&one, "go");
     let question = client.question();
-    let (code, message) = client.error("session/prompt", json!({"sessionId": one, "prompt": [{"type": "text", "text": "x"}]}));
+    let (code, message) =
+        client.error("session/prompt", json!({"sessionId": one, "prompt": [{"type": "text", "text": "x"}]}));
     assert_eq!((code, message.contains("under way")), (-32_600, true), "{message}");
     let second = client.begin(&two, "go");
     let other = client.question();
@@ -130,9 +131,13 @@ fn a_session_takes_one_prompt_at_a_time_and_sessions_run_side_by_side() {
 
 #[test]
 fn attachments_are_quoted_so_that_no_text_ends_its_own_quotation() {
-    let world = git(says("allow", json!({})), json!({}), json!([
-        {"expect": ["Look:", "[notes](file:///n.md)", "Attached resource: {\"uri\":\"file:///a.rs\"", "\\\"}"], "say": "Seen."}
-    ]));
+    let world = git(
+        says("allow", json!({})),
+        json!({}),
+        json!([
+            {"expect": ["Look:", "[notes](file:///n.md)", "Attached resource: {\"uri\":\"file:///a.rs\"", "\\\"}"], "say": "Seen."}
+        ]),
+    );
     let mut client = Client::new(&world, &[]);
     let session = client.session(json!([]));
     let prompt = json!([

@@ -29,7 +29,12 @@ fn eight_servers_that_take_a_second_start_side_by_side() {
 
 #[test]
 fn a_bad_server_degrades_the_session_visibly_and_does_not_fail_it() {
-    let world = World::with(Plugin::new("p").server("git", json!([function("push", json!({"text": "pushed"}))])).agent(json!({"tools": ["git"]})).turns(push()));
+    let world = World::with(
+        Plugin::new("p")
+            .server("git", json!([function("push", json!({"text": "pushed"}))]))
+            .agent(json!({"tools": ["git"]}))
+            .turns(push()),
+    );
     let mut client = Client::new(&world, &[]);
     let servers = json!([
         {"name": "nothing", "command": "/no/such/program", "args": [], "env": []},
@@ -39,7 +44,12 @@ fn a_bad_server_degrades_the_session_visibly_and_does_not_fail_it() {
         server(&world, "good", echo()),
     ]);
     let made = client.call("session/new", json!({"cwd": "/tmp", "mcpServers": servers}));
-    let states: Vec<_> = made["_meta"]["hookwright"]["servers"].as_array().unwrap().iter().map(|s| s["state"].as_str().unwrap()).collect();
+    let states: Vec<_> = made["_meta"]["hookwright"]["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["state"].as_str().unwrap())
+        .collect();
     assert_eq!((states[0], states[1], states[2], states[4]), ("failed", "failed", "failed", "ready"), "{made:#}");
     let session = made["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(client.prompt(&session, "go"), "end_turn");
@@ -64,7 +74,8 @@ fn servers_of_sessions_are_their_own_and_end_with_them() {
         server(&world, &format!("todo{n}"), script)
     };
     let (one, two) = (client.session(json!([with_pid(1)])), client.session(json!([with_pid(2)])));
-    let pid = |n: usize| -> i32 { std::fs::read_to_string(world.path(&format!("pid{n}"))).unwrap().trim().parse().unwrap() };
+    let pid =
+        |n: usize| -> i32 { std::fs::read_to_string(world.path(&format!("pid{n}"))).unwrap().trim().parse().unwrap() };
     let (first, second) = (pid(1), pid(2));
     client.call("session/close", json!({"sessionId": one}));
     assert!(!lives(first) && lives(second));
@@ -74,11 +85,16 @@ fn servers_of_sessions_are_their_own_and_end_with_them() {
 
 #[test]
 fn a_clients_server_can_t_pose_as_a_plugins_and_hooks_that_name_it_match_it() {
-    let world = git(says("deny", json!({"reason": "no"})), json!({}), json!([
-        {"call": {"tool": "git-2.push", "with": {"branch": "main"}}}, {"say": "Done."},
-    ]));
+    let world = git(
+        says("deny", json!({"reason": "no"})),
+        json!({}),
+        json!([
+            {"call": {"tool": "git-2.push", "with": {"branch": "main"}}}, {"say": "Done."},
+        ]),
+    );
     let mut client = Client::new(&world, &[]);
-    let session = client.session(json!([server(&world, "git", json!({"tools": [function("push", json!({"text": "mine"}))]}))]));
+    let session =
+        client.session(json!([server(&world, "git", json!({"tools": [function("push", json!({"text": "mine"}))]}))]));
     assert_eq!(client.prompt(&session, "go"), "end_turn");
     let last = client.updates("tool_call_update").pop().unwrap();
     let text = last["content"][0]["content"]["text"].as_str().unwrap();
@@ -98,7 +114,8 @@ fn a_clients_server_starts_in_the_sessions_folder_with_its_own_variables_alone()
     let cwd = world.path("home");
     client.call("session/new", json!({"cwd": cwd, "mcpServers": [own]}));
     let env = std::fs::read_to_string(dump).unwrap();
-    for part in ["TODO_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())] {
+    for part in ["TODO_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())]
+    {
         assert!(env.contains(part), "{part}: {env}");
     }
     assert!(!env.contains("sk-not-for-servers"));

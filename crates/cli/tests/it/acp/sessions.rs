@@ -51,7 +51,7 @@ fn a_session_goes_on_in_another_process_with_its_conversation() {
     client.close().code(0);
 
     let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
-    let jobs: Vec<&str> = jobs["jobs"].as_array().unwrap().iter().map(|j| j["id"].as_str().unwrap()).collect();
+    let jobs: Vec<&str> = jobs["jobs"].as_array().unwrap().iter().map(|j| j["job"].as_str().unwrap()).collect();
     assert_eq!(jobs.len(), 2);
     for job in &jobs {
         world.call(&["replay", job, "--db", "jobs.db"]).code(0);
@@ -68,7 +68,10 @@ fn resume_tells_nothing_and_goes_on() {
     let session = client.session(json!([]));
     client.prompt(&session, "Push it.");
     client.call("session/close", json!({"sessionId": session}));
-    assert_eq!(client.error("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": "x"}]})).0, -32_002);
+    assert_eq!(
+        client.error("session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": "x"}]})).0,
+        -32_002
+    );
     let before = client.seen.len();
     client.call("session/resume", json!({"sessionId": session, "cwd": "/tmp", "mcpServers": []}));
     assert_eq!(client.seen.len(), before + 1, "the response alone");
@@ -88,7 +91,10 @@ fn sessions_are_listed_newest_first_by_folder_in_pages() {
     client.prompt(&made[0], "  \n First line\u{7}\nsecond");
     let all = client.call("session/list", json!({}));
     let first = &all["sessions"][0];
-    assert_eq!((&first["sessionId"], &first["title"], &first["cwd"]), (&json!(made[0]), &json!("First line\\u{7}"), &json!("/a")));
+    assert_eq!(
+        (&first["sessionId"], &first["title"], &first["cwd"]),
+        (&json!(made[0]), &json!("First line\\u{7}"), &json!("/a"))
+    );
     assert!(first["updatedAt"].as_str().unwrap().ends_with('Z'));
     let next = client.call("session/list", json!({"cursor": all["nextCursor"]}));
     assert!(next.get("nextCursor").is_none());
@@ -141,7 +147,7 @@ fn a_forgotten_job_of_a_session_leaves_a_gap_that_says_so() {
     client.prompt(&session, "Push it.");
     client.close().code(0);
     let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
-    let job = jobs["jobs"][0]["id"].as_str().unwrap();
+    let job = jobs["jobs"][0]["job"].as_str().unwrap();
     world.call(&["jobs", "forget", job, "--db", "jobs.db"]).code(0);
     let mut client = Client::new(&world, &[]);
     client.call("session/load", json!({"sessionId": session, "cwd": "/", "mcpServers": []}));

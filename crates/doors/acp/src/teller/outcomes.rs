@@ -29,6 +29,9 @@ impl Teller {
 
     pub(super) fn hook_answered(&mut self, effect: &str, outcome: &HookOutcome, ms: f64) {
         let Some(asked) = self.asked.remove(effect) else { return };
+        if let HookOutcome::Modify { value, .. } = outcome {
+            self.changed.insert(value.sha256.clone(), value.clone());
+        }
         let hook = self.machine.as_ref().and_then(|m| m.spec().hooks.hooks.get(asked.hook)).cloned();
         let name = escape(&hook.as_ref().map_or_else(|| effect.to_owned(), |hook| hook.call.to_string()));
         let about = match &asked.head.tool {
@@ -47,7 +50,9 @@ impl Teller {
             HookOutcome::Escalate { reason } => {
                 (Weight::Info, "escalate", format!("Hook {name} asks a person about {about}"), Some(reason.clone()))
             }
-            HookOutcome::TimedOut => (Weight::Error, "timeout", format!("Hook {name} gave no answer on {about}"), failure),
+            HookOutcome::TimedOut => {
+                (Weight::Error, "timeout", format!("Hook {name} gave no answer on {about}"), failure)
+            }
             HookOutcome::Failed { .. } => {
                 (Weight::Error, "failed", format!("Hook {name} gave no valid answer on {about}"), failure)
             }
@@ -92,7 +97,8 @@ impl Teller {
                 LifecycleOutcome::TimedOut { after_ms, killed } => {
                     let after = duration(*after_ms);
                     let word = if *killed { "killed" } else { "timeout" };
-                    let end = if *killed { "; the server was killed and is started again, without its state" } else { "" };
+                    let end =
+                        if *killed { "; the server was killed and is started again, without its state" } else { "" };
                     (
                         Weight::Warning,
                         word,
