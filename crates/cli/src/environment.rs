@@ -23,6 +23,11 @@ impl Environment {
         self.0.get(name).filter(|v| !v.is_empty()).cloned()
     }
 
+    /// A variable as it is set, empty ones too.
+    pub(crate) fn set(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned()
+    }
+
     /// Where what the user trusts is remembered: `$XDG_CONFIG_HOME/hookwright`, else `$HOME/.config/hookwright`.
     pub(crate) fn config_home(&self) -> Option<PathBuf> {
         let base = self.get("XDG_CONFIG_HOME").map(PathBuf::from).filter(|p| p.is_absolute());

@@ -127,8 +127,17 @@ impl Settings {
         }
     }
 
-    /// The tenant that was chosen.
+    /// The tenant that was chosen, with what the environment says of its lifecycle hooks.
     pub(crate) fn tenant(&self) -> CliResult<TenantConfig> {
+        let mut tenant = self.chosen_tenant()?;
+        tenant
+            .lifecycle
+            .overrule(&|name| self.env.set(name))
+            .map_err(|why| CliError::usage(why).hint("docs/lifecycle.md has the variables of lifecycle hooks"))?;
+        Ok(tenant)
+    }
+
+    fn chosen_tenant(&self) -> CliResult<TenantConfig> {
         match &self.global.tenant {
             None => Ok(self.config.tenants.first().cloned().unwrap_or_default()),
             Some(id) => self.config.tenants.iter().find(|t| t.id == *id).cloned().ok_or_else(|| {

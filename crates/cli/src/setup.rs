@@ -4,7 +4,7 @@ use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::settings::{Settings, faults, read_bounded, shown};
 use crate::terminal::note;
-use hookwright_core::config::{TenantConfig, check_approvers, check_secrets};
+use hookwright_core::config::{Servers, TenantConfig, check_approvers, check_secrets};
 use hookwright_core::diagnostic::{Diagnostic, nearest};
 use hookwright_core::hooks::HookSet;
 use hookwright_core::job::AgentSpec;
@@ -192,13 +192,29 @@ impl Tenant {
         let config = &self.config.lifecycle;
         let tools = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
         let servers: Vec<String> = tools.map(|t| t.id.clone()).filter(|id| config.servers.allows(id)).collect();
-        (!servers.is_empty()).then(|| LifecycleSpec {
+        (!servers.is_empty()).then_some(LifecycleSpec {
             servers,
             timeout_ms: config.timeout_ms,
             max_rejections: config.max_rejections,
             rejections_used: 0,
             session_start: true,
         })
+    }
+
+    /// Names on the allowlist that are no tool of these plugins, each with what to say about it.
+    pub(crate) fn unknown_lifecycle_servers(&self) -> Vec<String> {
+        let Servers::Named(names) = &self.config.lifecycle.servers else { return vec![] };
+        let tools: Vec<&str> =
+            self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools).map(|t| t.id.as_str()).collect();
+        let unknown = names.iter().filter(|name| !tools.contains(&name.as_str()));
+        unknown
+            .map(|name| {
+                let shown = hookwright_core::text::shown(name, 100);
+                let near =
+                    nearest(name, tools.iter().copied()).map_or(String::new(), |n| format!("; did you mean {n}?"));
+                format!("lifecycle hooks are allowed for {shown}, which is no tool of these plugins{near}")
+            })
+            .collect()
     }
 
     /// Functions that any hook names under `call`.

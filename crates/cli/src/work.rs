@@ -173,6 +173,10 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
             note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
         }
     }
+    for what in tenant.unknown_lifecycle_servers() {
+        note(&format!("warning: {what}"));
+    }
+    let earlier_is_over = earlier.iter().any(|r| matches!(r.fact, Fact::Finished { .. }));
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let host = tenant.start(&settings.env);
@@ -192,7 +196,13 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let watcher = tokio::spawn(async move {
         late_faults(&watched, &plugins, &|_| true, &|what| told.notice(what)).await;
     });
+    let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
+    if let Attended::Ended(Ok(End::Finished(_))) = &end
+        && !earlier_is_over
+    {
+        close_session(&job_of_session, &job, &door).await;
+    }
     approver.abort();
     watcher.abort();
     // They hold the store: it is closed in order only when they are gone.
@@ -208,6 +218,19 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         Attended::Hurried => return Ok((exit::CANCELLED, job)),
     };
     report(&store, &job, end, &style, &door).await.map(|code| (code, job))
+}
+
+/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once.
+async fn close_session(deps: &Deps, job: &str, door: &Door) {
+    tokio::select! {
+        ended = hookwright_runtime::lifecycle::session_end(deps, job, door) => {
+            if let Err(error) = ended {
+                door.notice(&format!("_SessionEnd could not be asked: {error}"));
+            }
+        }
+        _ = tokio::signal::ctrl_c() => door.notice("_SessionEnd is not waited for"),
+        () = crate::signals::stop() => {}
+    }
 }
 
 enum Attended {

@@ -133,4 +133,4 @@ pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn O
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

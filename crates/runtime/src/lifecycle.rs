@@ -123,44 +123,59 @@ impl Round<'_> {
 
     /// The function's input schema, where the server lists the function. `Err`: it can't be asked, and may well list it.
     ///
-    /// The first time in a job the server's start is awaited, as a model's turn does; later on no longer than a hook may take.
+    /// A server of which this process knows nothing yet is waited for, as a model's turn does; any other no longer than a hook may take.
     async fn listed(&self, server: &str) -> Result<Option<Value>, String> {
         let (ready, run) = self.run_of(server);
-        let seen = self.hooks.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
+        let seen = self.hooks.of(server);
         if let Some(Seen { run: then, listed: Some(listed) }) = &seen
             && ready
             && *then == run
         {
             return Ok(listed.get(&self.point).cloned());
         }
-        let limit = Duration::from_millis(self.lifecycle.timeout_ms);
+        let before = seen.or_else(|| self.standing.seen(server));
         let listing = self.tools.functions(server);
-        let functions = if seen.is_none() && self.point != Point::SessionEnd {
+        let functions = if before.is_none() && self.point != Point::SessionEnd {
             listing.await.map_err(|down| down.why)
         } else {
-            let late =
-                |_| Err(format!("it did not list its functions within {}", text::duration(self.lifecycle.timeout_ms)));
-            timeout(limit, listing).await.map_or_else(late, |listed| listed.map_err(|down| down.why))
+            let limit = self.lifecycle.timeout_ms;
+            let late = |_| Err(format!("it did not list its functions within {}", text::duration(limit)));
+            let listed = timeout(Duration::from_millis(limit), listing).await;
+            listed.map_or_else(late, |listed| listed.map_err(|down| down.why))
         };
-        let mut known = seen.unwrap_or_default();
+        let mut known = before.unwrap_or_default();
         let found = match functions {
             Ok(functions) => {
-                let hooks = functions
+                let hooks: HashMap<Point, Value> = functions
                     .into_iter()
                     .filter_map(|f| Point::of_function(&f.name).map(|point| (point, f.input_schema)))
-                    .collect::<HashMap<_, _>>();
+                    .collect();
                 let schema = hooks.get(&self.point).cloned();
                 known = Seen { run: self.run_of(server).1, listed: Some(hooks) };
                 Ok(schema)
             }
-            // What was seen of an earlier start says whether it is worth a word.
             Err(why) => match &known.listed {
+                // It lives, but is busy: what it listed before is as good.
+                Some(listed) if ready && known.run == run => Ok(listed.get(&self.point).cloned()),
+                // What an earlier start listed says whether it is worth a word.
                 Some(listed) if !listed.contains_key(&self.point) => Ok(None),
                 Some(_) | None => Err(why),
             },
         };
+        self.standing.saw(server, known.clone());
         self.hooks.0.lock().unwrap_or_else(PoisonError::into_inner).insert(server.to_owned(), known);
         found
+    }
+}
+
+impl Hooks {
+    /// Those that this process saw last.
+    pub(crate) fn of_process(standing: &Standing) -> Self {
+        Self(Mutex::new(standing.all_seen()))
+    }
+
+    fn of(&self, server: &str) -> Option<Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 }
 

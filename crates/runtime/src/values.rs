@@ -1,6 +1,7 @@
 //! Loads a job's values: inline ones as they stand, others from the store, remembered while the job runs.
 
 use crate::ports::store::{Store, StoreError};
+use hookwright_core::lifecycle;
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_core::stored::Stored;
 use hookwright_core::text::elide_middle;
@@ -88,7 +89,11 @@ impl Values {
                 Message::Tool { provider_id, tool, content, is_error } => Message::Tool {
                     provider_id: provider_id.clone(),
                     tool: tool.clone(),
-                    content: shorten(self.full(content).await?, result_bytes),
+                    content: match self.full(content).await? {
+                        // It is short, and JSON: a middle that is taken out would make it unreadable.
+                        content if lifecycle::is_delivery(provider_id, tool) => content,
+                        content => shorten(content, result_bytes),
+                    },
                     is_error: *is_error,
                 },
             });

@@ -240,6 +240,8 @@ pub enum Step {
     AddTool(Map<String, Value>),
     /// Goes on with the first case that fits the arguments.
     Cases(Vec<Case>),
+    /// Goes on with the first list at a function's first call of this process, with the second at its second, …; the last one stays.
+    Sequence(Vec<Vec<Step>>),
     /// Ends the process with this status.
     Exit(i32),
     /// Ends the process by an abort signal.

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what a helper cannot read fails its test")]
 
 mod arrows;
+mod conformance;
 mod documents;
 mod examples;
 mod files;

@@ -5,9 +5,11 @@
 use crate::environment::Environment;
 use crate::setup::Tenant;
 use hookwright_acp::{Equipment, OwnServer, Reach, ServerDecl};
+use hookwright_core::config::Servers;
 use hookwright_core::manifest::reserved::is_reserved;
 use hookwright_core::manifest::{McpDecl, Secret, ToolDecl};
 use hookwright_core::name::is_tool_id;
+use hookwright_core::text::shown;
 use hookwright_mcp::{HostConfig, McpHost, ToolSpec, Transport};
 use hookwright_runtime::job::ToolTraits;
 use hookwright_runtime::ports::tools::Tools;
@@ -48,7 +50,18 @@ pub(super) fn equip(
         let config = HostConfig { message_bytes, changes_kept: CHANGES_KEPT, ..HostConfig::default() };
         McpHost::start(specs, config) as Arc<dyn Tools>
     });
-    Equipment { tools: Toolbox::new(node, host), own }
+    let warnings = unknown(tenant, &own);
+    Equipment { tools: Toolbox::new(node, host), own, warnings }
+}
+
+/// Names of the allowlist of lifecycle hooks that fit no server here.
+fn unknown(tenant: &Tenant, own: &[OwnServer]) -> Vec<String> {
+    let Servers::Named(names) = &tenant.config.lifecycle.servers else { return vec![] };
+    let known = |name: &str| {
+        tenant.tool_ids().any(|id| id == name) || own.iter().any(|server| server.name == name || server.tool == name)
+    };
+    let unknown = names.iter().filter(|name| !known(name));
+    unknown.map(|name| format!("lifecycle hooks are allowed for {}, which is no server of this session", shown(name, 100))).collect()
 }
 
 /// What is known of the tools beside how they are reached. Hooks that name a client's server by its own name match it too.

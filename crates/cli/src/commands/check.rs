@@ -6,6 +6,7 @@ use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::terminal::{json, note};
 use hookwright_core::diagnostic::{Diagnostic, Severity, render_all, summary};
+use hookwright_core::lifecycle::Point;
 use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::manifest::{McpDecl, Parsed};
 use hookwright_core::text::escape;
@@ -22,7 +23,30 @@ struct Report {
     errors: usize,
     warnings: usize,
     diagnostics: Vec<Diagnostic>,
+    lifecycle: Lifecycle,
     plugins: Vec<PluginReport>,
+}
+
+/// What stands of lifecycle hooks (SPEC §9).
+#[derive(Debug, Serialize)]
+struct Lifecycle {
+    /// Tools whose hooks are asked, in the order in which what they say is delivered.
+    servers: Vec<String>,
+    /// Names on the allowlist that are no tool, in words.
+    unknown: Vec<String>,
+    timeout_ms: u64,
+    max_rejections: u32,
+}
+
+/// A lifecycle hook that a server lists.
+#[derive(Debug, Serialize)]
+struct LifecycleReport {
+    tool: String,
+    function: &'static str,
+    /// Whether it is asked.
+    on: bool,
+    /// Why it is not.
+    why: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -31,6 +55,7 @@ struct PluginReport {
     folder: String,
     tools: Vec<ToolReport>,
     hooks: Vec<HookReport>,
+    lifecycle: Vec<LifecycleReport>,
     agents: Vec<String>,
 }
 
@@ -96,6 +121,12 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
         ok: count(Severity::Error) == 0,
         errors: count(Severity::Error),
         warnings: count(Severity::Warning),
+        lifecycle: Lifecycle {
+            servers: tenant.lifecycle().map(|l| l.servers).unwrap_or_default(),
+            unknown: tenant.unknown_lifecycle_servers(),
+            timeout_ms: tenant.config.lifecycle.timeout_ms,
+            max_rejections: tenant.config.lifecycle.max_rejections,
+        },
         plugins: plugins(&tenant, &listed, &status),
         diagnostics: found,
     };
@@ -104,6 +135,9 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
         Output::Text => {
             if !report.diagnostics.is_empty() {
                 note(render_all(&report.diagnostics, &settings.terminal.palette()).trim_end());
+            }
+            for what in &report.lifecycle.unknown {
+                note(&format!("warning: {what}"));
             }
             crate::terminal::data(&text(&report));
             if summary(&report.diagnostics).is_none() {
@@ -155,8 +189,28 @@ fn plugins(tenant: &Tenant, listed: &Listed, status: &BTreeMap<String, ToolStatu
                         loaded: loaded(&hook.call),
                     })
                     .collect(),
+                lifecycle: manifest.tools.iter().flat_map(|tool| lifecycle(tenant, &tool.id, listed)).collect(),
                 agents: manifest.agents.iter().map(|a| a.id.clone()).collect(),
             }
+        })
+        .collect()
+}
+
+/// The lifecycle hooks that a tool lists, and whether they are asked.
+fn lifecycle(tenant: &Tenant, tool: &str, listed: &Listed) -> Vec<LifecycleReport> {
+    let Some(Ok(functions)) = listed.get(tool) else { return vec![] };
+    let config = &tenant.config.lifecycle;
+    let points = Point::ALL.into_iter().filter(|point| functions.iter().any(|f| f == point.function()));
+    points
+        .map(|point| {
+            let why = if !config.servers.allows(tool) {
+                Some("the tool is not on the allowlist (MCP_HOOK_SERVERS, or lifecycle.servers)")
+            } else if point == Point::Stop && config.max_rejections == 0 {
+                Some("max_rejections is 0")
+            } else {
+                None
+            };
+            LifecycleReport { tool: tool.to_owned(), function: point.function(), on: why.is_none(), why }
         })
         .collect()
 }
@@ -190,6 +244,11 @@ fn text(report: &Report) -> String {
         for hook in &plugin.hooks {
             let state = if hook.loaded { "loaded" } else { "NOT LOADED" };
             let _ = writeln!(out, "  hook   {:<14} {:<20} {state}", hook.on, escape(&hook.call));
+        }
+        for hook in &plugin.lifecycle {
+            let name = format!("{}.{}", hook.tool, hook.function);
+            let state = hook.why.map_or_else(|| "on".to_owned(), |why| format!("off: {why}"));
+            let _ = writeln!(out, "  hook   {:<14} {name:<20} {state}", "lifecycle");
         }
         for agent in &plugin.agents {
             let _ = writeln!(out, "  agent  {agent}");

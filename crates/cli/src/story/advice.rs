@@ -23,7 +23,8 @@ pub(crate) fn word(point: Point, outcome: &LifecycleOutcome) -> (char, Role, &'s
         LifecycleOutcome::Text { .. } => ('~', Role::Change, "says"),
         LifecycleOutcome::Nothing => (' ', Role::Dim, "nothing"),
         LifecycleOutcome::Failed { .. } => ('!', Role::Bad, "FAILED"),
-        LifecycleOutcome::TimedOut { .. } => ('!', Role::Bad, "TIMEOUT"),
+        LifecycleOutcome::TimedOut { killed: false, .. } => ('!', Role::Bad, "TIMEOUT"),
+        LifecycleOutcome::TimedOut { killed: true, .. } => ('!', Role::Bad, "KILLED"),
     }
 }
 
@@ -47,27 +48,34 @@ pub(crate) fn said(body: &Stored) -> Option<String> {
     Delivered::read(body.value.as_deref()?.as_str()?).map(|delivered| delivered.text)
 }
 
-/// All answers of one record, on one line.
-pub(crate) fn in_history(mut line: Line, point: Option<Point>, answers: &[LifecycleAnswer], look: Look) -> Line {
-    let point = point.unwrap_or(Point::Stop);
-    if answers.is_empty() {
-        return line.plain(&format!("no server was asked {}", point.function()));
+/// What one server said, added to the start of its line.
+fn answered(line: Line, point: Point, answer: &LifecycleAnswer, look: Look) -> Line {
+    let (_, role, word) = word(point, &answer.outcome);
+    let line = line.plain(&format!("{}.{}: ", answer.server, point.function())).add(role, word);
+    let line = line.add(Role::Dim, &format!(", {}", units::took(answer.ms)));
+    let more = match &answer.outcome {
+        LifecycleOutcome::Text { body } => {
+            let room = line.room(look).max(8);
+            Some(said(body).map_or_else(|| values::elsewhere(body), |text| text.chars().take(room).collect()))
+        }
+        other => why(other),
+    };
+    match more {
+        Some(more) => line.plain(": ").plain(&more),
+        None => line,
     }
-    for (i, answer) in answers.iter().enumerate() {
-        let (_, role, word) = word(point, &answer.outcome);
-        line = line.plain(if i == 0 { "" } else { "; " });
-        line = line.plain(&format!("{}.{}: ", answer.server, point.function())).add(role, word);
-        line = line.add(Role::Dim, &format!(", {}", units::took(answer.ms)));
-        let more = match &answer.outcome {
-            LifecycleOutcome::Text { body } => {
-                let room = line.room(look).max(40);
-                Some(said(body).map_or_else(|| values::elsewhere(body), |text| text.chars().take(room).collect()))
-            }
-            other => why(other),
-        };
-        if let Some(more) = more {
-            line = line.plain(": ").plain(&more);
+}
+
+/// The answers of one record: on its line where it is one, else on lines below, which begin at column `at`.
+pub(crate) fn in_history(line: Line, point: Point, answers: &[LifecycleAnswer], at: usize, look: Look) -> String {
+    match answers {
+        [] => line.add(Role::Dim, &format!("nobody was asked {}", point.function())).end(look),
+        [one] => answered(line, point, one, look).end(look),
+        several => {
+            let first =
+                line.plain(&format!("{} of {}", point.function(), units::plural(several.len() as u64, "server")));
+            let rest = several.iter().map(|one| answered(Line::default().pad(at), point, one, look).end(look));
+            std::iter::once(first.end(look)).chain(rest).collect()
         }
     }
-    line
 }

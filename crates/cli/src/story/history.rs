@@ -37,7 +37,16 @@ pub(crate) fn lines(records: &[Record], look: Look) -> String {
             .pad(21)
             .add(Role::Dim, fact_place(&record.fact))
             .pad(WHAT);
-        out.push_str(&what(head, &record.fact, &known, look).end(look));
+        match &record.fact {
+            Fact::LifecycleAnswered { effect, answers } => {
+                let point = Point::of_effect(effect).unwrap_or(Point::Stop);
+                out.push_str(&advice::in_history(head, point, answers, WHAT, look));
+            }
+            Fact::SessionEnded { answers } => {
+                out.push_str(&advice::in_history(head, Point::SessionEnd, answers, WHAT, look));
+            }
+            fact => out.push_str(&what(head, fact, &known, look).end(look)),
+        }
     }
     out
 }
@@ -143,10 +152,8 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         }
         Fact::ModelFailed { message, .. } => line.add(Role::Bad, "model gave no turn").plain(": ").plain(message),
         Fact::ToolReturned { outcome, ms, .. } => returned(line, outcome, *ms, look),
-        Fact::LifecycleAnswered { effect, answers } => {
-            advice::in_history(line, Point::of_effect(effect), answers, look)
-        }
-        Fact::SessionEnded { answers } => advice::in_history(line, Some(Point::SessionEnd), answers, look),
+        // They may take several lines.
+        Fact::LifecycleAnswered { .. } | Fact::SessionEnded { .. } => line,
         Fact::ApprovalDecided { approve, by, verified, note, .. } => {
             let (role, word) = if *approve { (Role::Good, "approved") } else { (Role::Bad, "declined") };
             let claim = if *verified { "verified" } else { "claimed" };

@@ -4,6 +4,8 @@ mod cancel;
 mod client;
 mod decide;
 mod hostile;
+mod lifecycle;
+mod real;
 mod servers;
 mod sessions;
 

@@ -12,6 +12,7 @@ mod commands;
 mod crash;
 mod examples;
 mod hooks;
+mod lifecycle;
 mod processes;
 mod run;
 mod store;

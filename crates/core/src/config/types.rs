@@ -1,9 +1,11 @@
 //! What a configuration says, with defaults filled in.
 
 use super::Servers;
+use super::limits::bounds;
 use crate::Limits;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// The default of `lifecycle.timeout`, in milliseconds (SPEC §9).
 const LIFECYCLE_TIMEOUT_MS: u64 = 2_500;
@@ -97,6 +99,40 @@ pub struct LifecycleConfig {
     pub timeout_ms: u64,
     /// Rejections of one session that are heeded; 0 disables `_Stop`. Default 3.
     pub max_rejections: u32,
+}
+
+impl LifecycleConfig {
+    /// Takes the variables of the environment, which win over what a file says (SPEC §9): `get` gives what a variable is set to.
+    ///
+    /// `MCP_HOOK_SERVERS` counts as soon as it is set, so that an empty one switches hooks off; the others where they are not empty.
+    /// `Err` says which variable can't be meant, and what is expected.
+    pub fn overrule(&mut self, get: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+        if let Some(text) = get("MCP_HOOK_SERVERS") {
+            self.servers = Servers::parse(&text).map_err(|e| format!("the variable MCP_HOOK_SERVERS says {e}"))?;
+        }
+        let number = |names: [&str; 2], bounds: RangeInclusive<u64>, what: &str| {
+            let set = names.into_iter().find_map(|name| get(name).filter(|v| !v.trim().is_empty()).map(|v| (name, v)));
+            let Some((name, value)) = set else { return Ok(None) };
+            match value.trim().parse::<u64>() {
+                Ok(n) if bounds.contains(&n) => Ok(Some(n)),
+                _ => Err(format!(
+                    "the variable {name} is \"{}\": expected {what}, {} to {}",
+                    crate::text::shown(&value, 100),
+                    bounds.start(),
+                    bounds.end()
+                )),
+            }
+        };
+        let timeout = ["HOOKWRIGHT_HOOK_TIMEOUT_MS", "SPROUT_AGENT_HOOK_TIMEOUT_MS"];
+        if let Some(ms) = number(timeout, bounds::LIFECYCLE_TIMEOUT_MS, "whole milliseconds")? {
+            self.timeout_ms = ms;
+        }
+        let rejections = ["HOOKWRIGHT_STOP_MAX_REJECTIONS", "SPROUT_AGENT_STOP_MAX_REJECTIONS"];
+        if let Some(n) = number(rejections, bounds::MAX_REJECTIONS, "a whole number")? {
+            self.max_rejections = u32::try_from(n).unwrap_or(u32::MAX);
+        }
+        Ok(())
+    }
 }
 
 impl Default for LifecycleConfig {

@@ -109,6 +109,9 @@ pub(crate) fn meta(states: &[ServerState]) -> Meta {
 
 /// Says which servers can't be used, those too that are only known later.
 pub(crate) fn report(tell: Tell, equipment: &Equipment, states: Vec<ServerState>) {
+    for warning in &equipment.warnings {
+        tell.notice(Weight::Warning, "The session's servers", Some(warning), json!({}));
+    }
     let mut late = vec![];
     for state in states {
         match state.ready {

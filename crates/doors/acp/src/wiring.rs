@@ -102,6 +102,8 @@ pub struct Equipment {
     pub tools: Arc<dyn Tools>,
     /// Those that belong to this session alone.
     pub own: Vec<OwnServer>,
+    /// What is odd about them, for people.
+    pub warnings: Vec<String>,
 }
 
 /// A server that belongs to one session.

@@ -64,6 +64,11 @@ impl MemoryStore {
     }
 }
 
+/// A store that holds nothing.
+pub(crate) fn empty_store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore(Mutex::default(), watch::Sender::new(0)))
+}
+
 fn gone(id: &str) -> StoreError {
     StoreError::NotFound { kind: "approval", id: id.to_owned() }
 }

@@ -41,7 +41,7 @@ async fn end(
     let round = Round {
         tools: &*deps.tools,
         standing: &deps.standing,
-        hooks: &Hooks::default(),
+        hooks: &Hooks::of_process(&deps.standing),
         spec: &spec,
         lifecycle,
         point: Point::SessionEnd,

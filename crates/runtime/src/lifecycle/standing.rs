@@ -1,5 +1,6 @@
 //! How patient this process still is with each server.
 
+use super::Seen;
 use crate::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
 use hookwright_core::FunctionName;
 use hookwright_core::lifecycle::{Patience, Strike};
@@ -9,18 +10,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
-/// The patience with each server, shared by all jobs that share the servers.
+/// What this process knows of servers that it asks for advice: how patient it still is with each, and which hooks each was seen to
+/// list. Shared by all jobs that share the servers.
 #[derive(Debug, Default)]
-pub struct Standing(Mutex<HashMap<String, Patience>>);
+pub struct Standing {
+    patience: Mutex<HashMap<String, Patience>>,
+    seen: Mutex<HashMap<String, Seen>>,
+}
 
 impl Standing {
+    pub(super) fn seen(&self, tool: &str) -> Option<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+
+    pub(super) fn all_seen(&self) -> HashMap<String, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn saw(&self, tool: &str, seen: Seen) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned(), seen);
+    }
+
     pub(super) fn timed_out(&self, tool: &str, run: u32) -> Strike {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(tool.to_owned()).or_default().timed_out(run)
     }
 
     fn completed(&self, tool: &str) {
-        if let Some(patience) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(tool) {
+        if let Some(patience) = self.patience.lock().unwrap_or_else(PoisonError::into_inner).get_mut(tool) {
             patience.completed();
         }
     }

@@ -5,7 +5,7 @@
 
 use hookwright_testkit::script::{Behaviour, Cursor, Modern, Opening, OpeningWord, Script, Step};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -45,6 +45,7 @@ struct Server {
     added: Mutex<Vec<Map<String, Value>>>,
     stop_reading: AtomicBool,
     calls: AtomicU64,
+    calls_by_name: Mutex<HashMap<String, u64>>,
     one_by_one: Mutex<()>,
 }
 
@@ -53,6 +54,8 @@ struct Ask {
     id: Value,
     arguments: Value,
     call: u64,
+    /// Which call of its function it is, from 1.
+    nth: u64,
 }
 
 impl Server {
@@ -70,12 +73,13 @@ impl Server {
             added: Mutex::default(),
             stop_reading: AtomicBool::new(false),
             calls: AtomicU64::new(0),
+            calls_by_name: Mutex::default(),
             one_by_one: Mutex::default(),
         })
     }
 
     fn run(self: &Arc<Self>) {
-        let nobody = Ask { id: Value::Null, arguments: Value::Null, call: 0 };
+        let nobody = Ask { id: Value::Null, arguments: Value::Null, call: 0, nth: 0 };
         for step in &self.script.start {
             self.step(step, &nobody);
         }
@@ -117,7 +121,7 @@ impl Server {
         if message.get("id").is_none() {
             return;
         }
-        let ask = Ask { id: message["id"].clone(), arguments: Value::Null, call: 0 };
+        let ask = Ask { id: message["id"].clone(), arguments: Value::Null, call: 0, nth: 0 };
         let modern = self.script.modern;
         match method {
             "initialize" if modern != Modern::Only => {
@@ -153,7 +157,13 @@ impl Server {
             "tools/call" => {
                 let name = message["params"]["name"].as_str().unwrap_or_default().to_owned();
                 let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-                let ask = Ask { arguments: message["params"]["arguments"].clone(), call, ..ask };
+                let nth = {
+                    let mut by_name = lock(&self.calls_by_name);
+                    let nth = by_name.entry(name.clone()).or_default();
+                    *nth += 1;
+                    *nth
+                };
+                let ask = Ask { arguments: message["params"]["arguments"].clone(), call, nth, ..ask };
                 let server = Arc::clone(self);
                 if self.script.threads {
                     std::thread::spawn(move || server.call(&name, &ask));
@@ -299,6 +309,14 @@ impl Server {
                 let fits = |when: &Map<String, Value>| when.iter().all(|(pointer, value)| ask.arguments.pointer(pointer) == Some(value));
                 if let Some(case) = cases.iter().find(|case| fits(&case.when)) {
                     case.then.iter().for_each(|step| self.step(step, ask));
+                }
+            }
+            Step::Sequence(lists) => {
+                let nth = usize::try_from(ask.nth).unwrap_or(usize::MAX).min(lists.len());
+                if let Some(list) = nth.checked_sub(1).and_then(|i| lists.get(i)) {
+                    for step in list {
+                        self.step(step, ask);
+                    }
                 }
             }
             Step::Exit(code) => std::process::exit(*code),

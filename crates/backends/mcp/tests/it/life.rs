@@ -303,3 +303,36 @@ async fn the_servers_of_a_host_that_is_killed_by_force_see_their_stdin_end() {
     second.wait().unwrap();
     until("the servers have left", || !pids.iter().any(|pid| lives(*pid))).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_for_not_answering_is_gone_with_its_group_and_starts_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pid, child) = (folder.path().join("pid"), folder.path().join("child"));
+    let mut script = script(&[("hang", json!({"hang": true}))]);
+    script["start"] = json!([{"write_pid": pid}, {"grandchild": child}]);
+    let host = with_good(scripted("a", &script)).await;
+    let pids: Vec<String> = [&pid, &child].map(|file| std::fs::read_to_string(file).unwrap()).into();
+    let mut changes = host.changes();
+    let under_way = {
+        let host = host.clone();
+        tokio::spawn(async move { lost(&host, "a.hang").await })
+    };
+    until("the call is under way", || !under_way.is_finished()).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(host.kill("a", "it was killed: it hangs").await);
+    under_way.await.unwrap();
+    let changed = changes.recv().await.unwrap();
+    assert_eq!((changed.tool.as_str(), changed.state), ("a", ToolState::Restarting));
+    assert_eq!(changed.last_error.as_deref(), Some("it was killed: it hangs"));
+    for pid in pids {
+        until("it is gone", || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+        })
+        .await;
+    }
+    host.ready("a").await.unwrap();
+    assert_eq!(status(&host, "a").starts, 2);
+    assert!(!host.kill("nobody", "x").await, "there is no such tool");
+    good_is_unharmed(&host).await;
+}

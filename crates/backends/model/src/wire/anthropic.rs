@@ -13,10 +13,15 @@ use hookwright_core::Stored;
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_runtime::ports::model::ModelError;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// The name of this format in a turn's state.
 const WIRE: &str = "anthropic";
 const ID_LEN: usize = 64;
+/// Stands where a tool must be declared and there is none.
+static NO_TOOL: LazyLock<Value> = LazyLock::new(
+    || json!({"name": "none", "description": "There is nothing to call.", "input_schema": {"type": "object", "properties": {}}}),
+);
 
 pub(super) fn body(ask: &Ask<'_>) -> Result<Value, ModelError> {
     let request = &ask.request;
@@ -39,6 +44,10 @@ pub(super) fn body(ask: &Ask<'_>) -> Result<Value, ModelError> {
             with(tool, "input_schema", Some(schema::function(&f.input_schema)))
         });
         body = with(body, "tools", Some(tools.collect()));
+    } else if request.messages.iter().any(|m| matches!(m, Message::Tool { .. })) {
+        // A conversation with calls must declare a tool, also where only lifecycle hooks spoke and the agent has no function.
+        body = with(body, "tools", Some(json!([NO_TOOL.clone()])));
+        body = with(body, "tool_choice", Some(json!({"type": "none"})));
     }
     let mut messages = messages(ask)?;
     if let Some(block) = messages
@@ -73,13 +82,21 @@ fn messages(ask: &Ask<'_>) -> Result<Vec<Value>, ModelError> {
                 let blocks = assistant(ask, text.as_ref(), calls, provider_state.as_ref())?;
                 if !blocks.is_empty() {
                     flush(&mut out, &mut results, &mut texts);
-                    out.push(json!({"role": "assistant", "content": blocks}));
+                    push(&mut out, blocks);
                 }
             }
         }
     }
     flush(&mut out, &mut results, &mut texts);
     Ok(out)
+}
+
+/// Adds what the model said. What a lifecycle hook said follows right upon the turn that it is about: both are one message here.
+fn push(out: &mut Vec<Value>, blocks: Vec<Value>) {
+    match out.last_mut().filter(|m| m["role"] == "assistant").and_then(|m| m["content"].as_array_mut()) {
+        Some(before) => before.extend(blocks),
+        None => out.push(json!({"role": "assistant", "content": blocks})),
+    }
 }
 
 fn flush(out: &mut Vec<Value>, results: &mut Vec<Value>, texts: &mut Vec<Value>) {

@@ -8,6 +8,7 @@ use super::calls::{sendable, wire_id};
 use super::content::as_text;
 use super::{Ask, ChatFlavour, instructions, present, schema, state_of, user_text, with};
 use hookwright_core::Stored;
+use hookwright_core::lifecycle;
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_runtime::ports::model::ModelError;
 use serde_json::{Value, json};
@@ -83,6 +84,9 @@ fn assistant(
         return Ok(None);
     }
     let state = state_of(state, WIRE);
+    // A call that a lifecycle hook's text came with: no model left the text out, and some servers refuse `null`.
+    let delivered = calls.iter().any(|c| lifecycle::is_delivery(&c.provider_id, &c.tool));
+    let text = text.or_else(|| delivered.then(String::new));
     let mut message = json!({"role": "assistant", "content": text});
     if !calls.is_empty() {
         // What thinking models of other makers want back, under the very key that it came under, while they work with

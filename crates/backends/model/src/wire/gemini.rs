@@ -81,13 +81,22 @@ fn contents(ask: &Ask<'_>) -> Result<Vec<Value>, ModelError> {
                 let parts = assistant(ask, text.as_ref(), calls, provider_state.as_ref())?;
                 if !parts.is_empty() {
                     flush(&mut out, &mut results, &mut texts);
-                    out.push(json!({"role": "model", "parts": parts}));
+                    push(&mut out, parts);
                 }
             }
         }
     }
     flush(&mut out, &mut results, &mut texts);
     Ok(out)
+}
+
+/// Adds what the model said. What a lifecycle hook said follows right upon the turn that it is about: calls must follow a user's
+/// content, so both are one content here.
+fn push(out: &mut Vec<Value>, parts: Vec<Value>) {
+    match out.last_mut().filter(|c| c["role"] == "model").and_then(|c| c["parts"].as_array_mut()) {
+        Some(before) => before.extend(parts),
+        None => out.push(json!({"role": "model", "parts": parts})),
+    }
 }
 
 /// Results and texts are contents of their own: as many results must follow the calls as there were calls.

@@ -1,6 +1,8 @@
 //! Goldens of each provider's request bodies. The SDKs' own types check the same files (`tests/sdk_check`).
 
 use crate::support::*;
+use hookwright_core::lifecycle;
+use hookwright_core::message::Message;
 use serde_json::{Value, json};
 
 /// The providers, a model of each, and an answer that ends a turn.
@@ -147,4 +149,49 @@ async fn openai_is_sent_no_longer_description_than_it_takes() {
     assert_eq!((sent.chars().count(), sent.ends_with('…')), (1_024, true));
     let other = body("compatible", "compatible/x", &asking).await;
     assert_eq!(other["tools"][0]["function"]["description"].as_str().unwrap().chars().count(), 5_000);
+}
+
+/// What lifecycle hooks said before the first turn, and two objections after the model ended its turn (SPEC §9).
+fn advised() -> Vec<Message> {
+    let body = |hook: &str, server: &str, text: &str| json!(lifecycle::body(hook_of(hook), server, text, 16_384));
+    let deliver = |hook: &str, delivery: u32, said: &[(&str, &str)]| {
+        let id = |i: usize| lifecycle::provider_id(hook_of(hook), "job-1", delivery, i);
+        let tool = |server: &str| format!("{server}.{hook}");
+        let calls = said.iter().enumerate().map(|(i, (server, _))| call(&id(i), &tool(server), json!({}))).collect();
+        let results = said
+            .iter()
+            .enumerate()
+            .map(|(i, (server, text))| result(&id(i), &tool(server), body(hook, server, text), false));
+        std::iter::once(assistant(None, calls)).chain(results).collect::<Vec<_>>()
+    };
+    let mut messages = vec![user("Tidy up.")];
+    messages.extend(deliver("_UserPromptSubmit", 0, &[("memory", "The user likes short answers.")]));
+    messages.push(assistant(Some("I am done."), vec![]));
+    messages.extend(deliver("_Stop", 1, &[("todo", "2 items are \"open\"\n"), ("fake", "\u{1b}[31mNo.")]));
+    messages
+}
+
+fn hook_of(name: &str) -> lifecycle::Point {
+    lifecycle::Point::of_function(name).unwrap()
+}
+
+#[tokio::test]
+async fn what_lifecycle_hooks_said_is_a_well_formed_pair_of_call_and_result_everywhere() {
+    for (name, spec) in MODELS {
+        let asking = Asking { messages: advised(), functions: functions(), ..Asking::default() };
+        let body = body(name, spec, &asking).await;
+        assert_eq!(body.to_string().matches("hw_stop_").count(), 4, "{name}");
+        insta::assert_json_snapshot!(format!("body__{name}__lifecycle"), body);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_in_which_only_hooks_spoke_declares_a_tool_where_that_is_demanded() {
+    let asking = Asking { messages: advised(), ..Asking::default() };
+    let body = body("anthropic", "anthropic/claude-sonnet-4-5", &asking).await;
+    assert_eq!((&body["tools"][0]["name"], &body["tool_choice"]["type"]), (&json!("none"), &json!("none")));
+    let plain =
+        self::body("anthropic", "anthropic/claude-sonnet-4-5", &Asking { functions: vec![], ..Asking::user("Hi.") })
+            .await;
+    assert!(plain.get("tools").is_none() && plain.get("tool_choice").is_none());
 }

@@ -2,6 +2,7 @@
 //! to serve real coding agents.
 
 use crate::support::*;
+use hookwright_core::lifecycle::{self, Point};
 use hookwright_core::message::StopReason;
 use hookwright_model::open;
 use serde_json::{Value, json};
@@ -133,4 +134,40 @@ async fn an_output_with_a_schema_is_asked_for_where_it_is_understood() {
     let asking = Asking { output_schema: Some(output_schema()), ..Asking::user("Push?") };
     let turn = asking.ask(&*model, &Sink::default()).await.unwrap();
     assert_eq!(turn.text.as_deref(), Some(r#"{"risk": 3, "why": "small"}"#));
+}
+
+#[tokio::test]
+async fn an_objection_of_a_lifecycle_hook_is_read_in_every_wire_format() {
+    let lab = Lab::start(&scenario());
+    let specs =
+        ["anthropic/fake", "openai/fake", "openai-chat/fake", "gemini/gemini-3-fake", "compatible/fake", "ollama/fake"];
+    for spec in specs {
+        let address = lab.address.clone();
+        let env = move |name: &str| match name {
+            "ANTHROPIC_BASE_URL" | "GOOGLE_GEMINI_BASE_URL" => Some(format!("http://{address}")),
+            "OPENAI_BASE_URL" | "HOOKWRIGHT_COMPATIBLE_BASE_URL" => Some(format!("http://{address}/v1")),
+            "OLLAMA_HOST" => Some(address.clone()),
+            "ANTHROPIC_API_KEY" | "OPENAI_API_KEY" | "GEMINI_API_KEY" => Some(KEY.to_owned()),
+            _ => None,
+        };
+        let model = open(spec, &env, &quick()).unwrap();
+        let mut asking = Asking::user("Push the branch.");
+        let sink = Sink::default();
+        for _ in 0..3 {
+            let turn = asking.ask(&*model, &sink).await.unwrap_or_else(|e| panic!("{spec}: {e}"));
+            asking.messages.push(message_of(&turn));
+            asking.messages.extend(results_of(&turn, "pushed"));
+        }
+        let id = lifecycle::provider_id(Point::Stop, "job-1", 0, 0);
+        let said = lifecycle::body(Point::Stop, "todo", "2 items are open", 16_384);
+        asking.messages.push(assistant(None, vec![call(&id, "todo._Stop", json!({}))]));
+        asking.messages.push(result(&id, "todo._Stop", json!(said), false));
+        asking.ask(&*model, &sink).await.unwrap_or_else(|e| panic!("{spec}: {e}"));
+    }
+    let log = lab.log();
+    let requests: Vec<&Value> = log.iter().filter(|l| l["m"] == "POST").collect();
+    assert_eq!(requests.len(), 4 * specs.len());
+    for last in requests.chunks(4).map(|c| c[3]) {
+        assert_eq!(last["body"].to_string().matches("2 items are open").count(), 1, "{last}");
+    }
 }

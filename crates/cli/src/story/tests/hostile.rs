@@ -7,6 +7,7 @@ use crate::story::{history, prompt};
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::job::{Fact, ToolOutcome};
+use hookwright_core::lifecycle::{self, LifecycleAnswer, LifecycleOutcome, Point};
 use hookwright_core::stored::Stored;
 use hookwright_core::text::is_hidden;
 use hookwright_runtime::observe::Event;
@@ -53,6 +54,15 @@ fn rest(tale: &mut Tale, text: &str) {
     tale.fact(Fact::Resumed { process: text.into() });
     tale.turn(text, &[]);
     tale.deny("end.h1", text);
+    let answer = |outcome| LifecycleAnswer { server: text.into(), outcome, ms: 1.0 };
+    let body = Stored::new(json!(lifecycle::body(Point::SessionEnd, text, text, 16_384))).0;
+    tale.fact(Fact::SessionEnded {
+        answers: vec![
+            answer(LifecycleOutcome::Text { body }),
+            answer(LifecycleOutcome::Failed { why: text.into() }),
+            answer(LifecycleOutcome::TimedOut { after_ms: 1, killed: true }),
+        ],
+    });
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Machine {
             None => self.lifecycle().map(|l| l.servers.clone()).unwrap_or_default(),
             Some(_) => vec![],
         };
-        let context = Context { prompt: self.prompt.as_ref().map(Stored::digest_only), ..context };
+        let context = Context { prompt: self.prompt.clone(), ..context };
         out.push(Command::AskLifecycle { effect, point, servers, context, skip });
         self.phase = Phase::Lifecycle(Ask { point, output });
     }

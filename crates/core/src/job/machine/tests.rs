@@ -1,5 +1,6 @@
 //! The machine against a simulated world: what happens is fixed by each effect's id, only the order of arrival varies.
 
+mod advice;
 mod session;
 
 use super::*;
@@ -7,6 +8,7 @@ use crate::chain::HookOutcome;
 use crate::history::{Head, Record, replay};
 use crate::hooks::{Hook, HookSet, tests::hook};
 use crate::job::{AgentSpec, ToolOutcome};
+use crate::lifecycle::{LifecycleAnswer, LifecycleOutcome, LifecycleSpec};
 use crate::limits::Limits;
 use crate::message::Usage;
 use proptest::prelude::*;
@@ -506,6 +508,14 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
     hooks[3].on_timeout = crate::manifest::OnTimeout::Allow;
     let mut s = spec(hooks);
     s.limits.parallel_calls = 3;
+    s.lifecycle = Some(LifecycleSpec {
+        servers: vec!["todo".into(), "memory".into()],
+        timeout_ms: 1,
+        max_rejections: 2,
+        rejections_used: 0,
+        session_start: true,
+    })
+    .filter(|_| seed % 2 == 1);
     let dice = move |effect: &str, sides: u64| {
         let h = json::sha256_hex(format!("{seed} {effect}").as_bytes());
         u64::from_str_radix(&h[..12], 16).unwrap() % sides
@@ -551,6 +561,19 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
             0 => Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() },
             n => decided(c, n > 1),
         },
+        Command::AskLifecycle { effect, servers, .. } => {
+            let answer = |server: &String| {
+                let said = dice(&format!("{effect} {server}"), 4);
+                let body = Stored::inline(json!(server));
+                let outcome = match said {
+                    0 => LifecycleOutcome::Text { body },
+                    1 => LifecycleOutcome::TimedOut { after_ms: 1, killed: false },
+                    _ => LifecycleOutcome::Nothing,
+                };
+                (said < 3).then(|| LifecycleAnswer { server: server.clone(), outcome, ms: 1.0 })
+            };
+            Fact::LifecycleAnswered { effect: effect.clone(), answers: servers.iter().filter_map(answer).collect() }
+        }
         Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
     };
     (s, oracle)
