@@ -66,22 +66,31 @@ fn a_session_as_a_client_sees_it() {
     insta::assert_json_snapshot!("a_session", joined(&normal(&client.seen, &world)));
 }
 
-/// Pieces of a streamed text depend on nothing that matters: they are put together.
+/// Where a streamed text is cut depends on nothing that matters: its pieces are put together.
 fn joined(frames: &[Value]) -> Vec<Value> {
+    joined_by(frames, |frame| &frame["params"]["update"])
+}
+
+/// As [`joined`], for frames that hold their update elsewhere.
+fn joined_by(frames: &[Value], update: impl Fn(&Value) -> &Value) -> Vec<Value> {
+    let chunk = |f: &Value| update(f)["sessionUpdate"] == "agent_message_chunk";
     let mut out: Vec<Value> = vec![];
+    let mut text = String::new();
     for frame in frames {
-        let kind = |f: &Value| f["params"]["update"]["sessionUpdate"] == "agent_message_chunk";
-        if let Some(last) = out.last_mut()
-            && kind(last)
-            && kind(frame)
-            && last["params"]["update"]["messageId"] == frame["params"]["update"]["messageId"]
-        {
-            let text = [last.clone(), frame.clone()]
-                .map(|f| f["params"]["update"]["content"]["text"].as_str().unwrap().to_owned())
-                .concat();
-            last["params"]["update"]["content"]["text"] = json!(text);
-        } else {
-            out.push(frame.clone());
+        let piece = update(frame)["content"]["text"].as_str().unwrap_or_default();
+        match out.last_mut() {
+            Some(last) if chunk(last) && chunk(frame) && update(last)["messageId"] == update(frame)["messageId"] => {
+                let whole = format!("{text}{piece}");
+                // The text stands once in a chunk, under this key.
+                let (old, new) = (json!({ "text": text }).to_string(), json!({ "text": whole }).to_string());
+                let inner = |t: &str| t[1..t.len() - 1].to_owned();
+                *last = serde_json::from_str(&last.to_string().replace(&inner(&old), &inner(&new))).unwrap();
+                text = whole;
+            }
+            _ => {
+                piece.clone_into(&mut text);
+                out.push(frame.clone());
+            }
         }
     }
     out

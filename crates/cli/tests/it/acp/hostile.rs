@@ -17,7 +17,8 @@ fn error_of(client: &mut Client) -> i64 {
 
 #[test]
 fn bad_frames_get_errors_and_the_next_one_is_read() {
-    let mut client = Client::new(&world(), &[]);
+    let world = world();
+    let mut client = Client::new(&world, &[]);
     for (bytes, code) in [
         (&b"{"[..], -32_700),
         (b"hello", -32_700),
