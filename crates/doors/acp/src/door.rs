@@ -98,8 +98,8 @@ where
     serve_on(wiring, frames.into_lines(), stop).await
 }
 
-/// As [`serve`], over a transport of the SDK.
-pub(crate) async fn serve_on(
+/// As [`serve`], over a transport of the SDK, e.g. one end of `sdk::Channel::duplex()`.
+pub async fn serve_on(
     wiring: Arc<dyn Wiring>,
     transport: impl ConnectTo<Agent> + 'static,
     stop: CancellationToken,

@@ -209,7 +209,9 @@ impl Prompt {
             }
         }
         // The job is over, whatever still waited.
-        questions.into_values().for_each(|question| question.cancel());
+        for question in questions.into_values() {
+            question.cancel();
+        }
     }
 
     fn decided(&self, approval: &str, approve: bool, by: &str) {
