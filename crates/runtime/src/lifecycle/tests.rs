@@ -95,6 +95,7 @@ fn spec() -> JobSpec {
         node: "n".into(),
         session: "s".into(),
         parent_jobs: vec![],
+        continues: None,
         agent: AgentSpec {
             id: "dev".into(),
             plugin: "p".into(),
