@@ -108,13 +108,13 @@ fn a_clients_server_starts_in_the_sessions_folder_with_its_own_variables_alone()
     let mut script = echo();
     script["start"] = json!([{"dump_env": dump}]);
     let mut own = server(&world, "todo", script);
-    own["env"] = json!([{"name": "TODO_TOKEN", "value": "t0k3n-value"}, {"name": "MODE", "value": "x"}]);
+    own["env"] = json!([{"name": "LIST_TOKEN", "value": "t0k3n-value"}, {"name": "MODE", "value": "x"}]);
     let mut client = Client::start_in(&world, &[], &[("ANTHROPIC_API_KEY", "sk-not-for-servers")]);
     client.hello();
     let cwd = world.path("home");
     client.call("session/new", json!({"cwd": cwd, "mcpServers": [own]}));
     let env = std::fs::read_to_string(dump).unwrap();
-    for part in ["TODO_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())]
+    for part in ["LIST_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())]
     {
         assert!(env.contains(part), "{part}: {env}");
     }
