@@ -37,7 +37,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: NewSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d2.clone();
-                tokio::spawn(async move { open::new(door, client, request, responder).await });
+                door.work.clone().spawn(async move { open::new(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -45,7 +45,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: LoadSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d3.clone();
-                tokio::spawn(async move { load::load(door, client, request, responder).await });
+                door.work.clone().spawn(async move { load::load(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -53,7 +53,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ResumeSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d4.clone();
-                tokio::spawn(async move { load::resume(door, client, request, responder).await });
+                door.work.clone().spawn(async move { load::resume(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -61,7 +61,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ListSessionsRequest, responder: Responder<_>, _| {
                 let door = d5.clone();
-                tokio::spawn(async move { answer(responder, close::list(&door, request).await) });
+                door.work.clone().spawn(async move { answer(responder, close::list(&door, request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -69,7 +69,9 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: CloseSessionRequest, responder: Responder<_>, _| {
                 let door = d6.clone();
-                tokio::spawn(async move { answer(responder, close::close(&door, &request.session_id.0).await) });
+                door.work
+                    .clone()
+                    .spawn(async move { answer(responder, close::close(&door, &request.session_id.0).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -77,7 +79,9 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: DeleteSessionRequest, responder: Responder<_>, _| {
                 let door = d7.clone();
-                tokio::spawn(async move { answer(responder, close::delete(&door, &request.session_id.0).await) });
+                door.work
+                    .clone()
+                    .spawn(async move { answer(responder, close::delete(&door, &request.session_id.0).await) });
                 Ok(())
             },
             on_receive_request!(),

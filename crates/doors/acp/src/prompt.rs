@@ -50,7 +50,7 @@ pub(crate) fn take(
         Err(error) => return answer(responder, Err(error)),
     };
     let prompt = Prompt { tell: door.tell(&client, &session.id), door: door.clone(), session, cancel };
-    tokio::spawn(async move {
+    door.work.spawn(async move {
         // However it ends, the next prompt can be taken.
         let _idle = Idle(prompt.session.clone());
         let cancellation = responder.cancellation();

@@ -84,6 +84,18 @@ fn servers_of_sessions_are_their_own_and_end_with_them() {
 }
 
 #[test]
+fn a_client_that_leaves_while_its_session_is_opened_leaves_no_server_behind() {
+    let world = git(says("allow", json!({})), json!({}), push());
+    let mut client = Client::new(&world, &[]);
+    let mut script = echo();
+    script["start"] = json!([{"write_pid": world.path("pid")}, {"sleep_ms": 1_000}]);
+    client.send("session/new", json!({"cwd": "/tmp", "mcpServers": [server(&world, "slow", script)]}));
+    let pid = eventually("the server starts", || std::fs::read_to_string(world.path("pid")).ok()?.trim().parse().ok());
+    client.close().code(0);
+    assert!(!lives(pid));
+}
+
+#[test]
 fn a_clients_server_can_t_pose_as_a_plugins_and_hooks_that_name_it_match_it() {
     let world = git(
         says("deny", json!({"reason": "no"})),
