@@ -73,7 +73,7 @@ impl Node {
         let (watched, plugins) = (host.clone(), tenant.clone());
         let watcher = tokio::spawn(async move {
             let own = |tool: &str| !plugins.is_of_session(tool);
-            work::late_faults(&*watched, &plugins, &own, &|what| note(&format!("note: {what}"))).await;
+            work::late_faults(&watched, &plugins, &own, &|what| note(&format!("note: {what}"))).await;
         });
         Ok(Arc::new(Self {
             tenant,

@@ -44,7 +44,8 @@ fn may_need(layer: Layer) -> &'static [Layer] {
 }
 
 /// Heavy dependencies and the folders where they may be needed.
-const HOMES: [(&str, &[&str]); 12] = [
+const HOMES: [(&str, &[&str]); 13] = [
+    ("agent-client-protocol", &["crates/doors/acp"]),
     ("rmcp", &["crates/backends/mcp", "crates/doors/gateway", "crates/testkit", "crates/bench", "examples/"]),
     ("genai", &["crates/backends/model"]),
     ("rusqlite", &["crates/backends/sqlite"]),

@@ -84,7 +84,7 @@ fn id_of(name: &str, taken: &HashSet<String>) -> String {
     let mut base = String::new();
     for c in name.chars() {
         let c = if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
-        if !(base.is_empty() && !c.is_ascii_alphanumeric()) && base.len() < 56 {
+        if (c.is_ascii_alphanumeric() || !base.is_empty()) && base.len() < 56 {
             base.push(c);
         }
     }
@@ -93,7 +93,9 @@ fn id_of(name: &str, taken: &HashSet<String>) -> String {
     if free(base) {
         return base.to_owned();
     }
-    (2..).map(|n: u32| format!("{base}-{n}")).find(|id| free(id)).unwrap_or_default()
+    // One of more numbers than there are ids is free.
+    let numbered = (2..).take(taken.len() + 1).map(|n: usize| format!("{base}-{n}"));
+    numbered.into_iter().find(|id| free(id)).unwrap_or_default()
 }
 
 fn spec_of(env: &Environment, tool: &str, cwd: &str, reach: Reach) -> ToolSpec {

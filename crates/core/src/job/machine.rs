@@ -96,7 +96,7 @@ impl Machine {
         let chain = Chain::new(hooks, spec.input.clone());
         let carried = session::Carried::of(&spec);
         let mut machine = Self {
-            conversation: carried.digest(&spec),
+            conversation: session::Carried::digest(&spec),
             compacting: compacting::Compacting::of(&spec),
             spec,
             phase: Phase::Start(chain),

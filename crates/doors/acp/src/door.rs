@@ -10,8 +10,13 @@ use agent_client_protocol::{Agent, Client, ConnectTo, Error};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long requests that are being worked on may go on when the client is gone.
+const LAST_WORK: Duration = Duration::from_secs(5);
 
 /// How the talk with a client ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub(crate) struct Door {
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     notices: AtomicBool,
     client_name: Mutex<String>,
+    /// Requests that are being worked on.
+    pub(crate) work: TaskTracker,
 }
 
 impl Door {
@@ -37,6 +44,7 @@ impl Door {
             sessions: Mutex::default(),
             notices: AtomicBool::new(false),
             client_name: Mutex::default(),
+            work: TaskTracker::new(),
         })
     }
 
@@ -98,8 +106,8 @@ where
     serve_on(wiring, frames.into_lines(), stop).await
 }
 
-/// As [`serve`], over a transport of the SDK.
-pub(crate) async fn serve_on(
+/// As [`serve`], over a transport of the SDK, e.g. one end of `sdk::Channel::duplex()`.
+pub async fn serve_on(
     wiring: Arc<dyn Wiring>,
     transport: impl ConnectTo<Agent> + 'static,
     stop: CancellationToken,
@@ -113,6 +121,10 @@ pub(crate) async fn serve_on(
         },
         () = stop.cancelled() => Ended::Closed,
     };
+    door.end_all().await;
+    // A session that was being opened meanwhile has servers too.
+    door.work.close();
+    let _ = tokio::time::timeout(LAST_WORK, door.work.wait()).await;
     door.end_all().await;
     ended
 }

@@ -2,6 +2,7 @@
 
 use crate::door::Door;
 use crate::mode::Mode;
+use crate::session::Session;
 use crate::{close, errors, load, open, prompt, wire};
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, ConfigOptionUpdate, CurrentModeUpdate,
@@ -17,6 +18,7 @@ use agent_client_protocol::{
     schema::ProtocolVersion,
 };
 use hookwright_core::text::escape;
+use hookwright_runtime::ports::sessions::SessionChange;
 use std::sync::Arc;
 
 /// Talks until the client closes its side.
@@ -35,7 +37,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: NewSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d2.clone();
-                tokio::spawn(async move { open::new(door, client, request, responder).await });
+                door.work.clone().spawn(async move { open::new(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -43,7 +45,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: LoadSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d3.clone();
-                tokio::spawn(async move { load::load(door, client, request, responder).await });
+                door.work.clone().spawn(async move { load::load(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -51,7 +53,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ResumeSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d4.clone();
-                tokio::spawn(async move { load::resume(door, client, request, responder).await });
+                door.work.clone().spawn(async move { load::resume(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -59,7 +61,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ListSessionsRequest, responder: Responder<_>, _| {
                 let door = d5.clone();
-                tokio::spawn(async move { answer(responder, close::list(&door, request).await) });
+                door.work.clone().spawn(async move { answer(responder, close::list(&door, request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -67,7 +69,9 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: CloseSessionRequest, responder: Responder<_>, _| {
                 let door = d6.clone();
-                tokio::spawn(async move { answer(responder, close::close(&door, &request.session_id.0).await) });
+                door.work
+                    .clone()
+                    .spawn(async move { answer(responder, close::close(&door, &request.session_id.0).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -75,7 +79,9 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: DeleteSessionRequest, responder: Responder<_>, _| {
                 let door = d7.clone();
-                tokio::spawn(async move { answer(responder, close::delete(&door, &request.session_id.0).await) });
+                door.work
+                    .clone()
+                    .spawn(async move { answer(responder, close::delete(&door, &request.session_id.0).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -155,6 +161,7 @@ fn set_mode(
     let session = door.session(&request.session_id.0)?;
     let mode = mode_of(&request.mode_id.0)?;
     session.set_mode(mode);
+    remember(door, &session);
     let options = wire::options(mode, &session.model(), door.wiring.models());
     let tell = door.tell(client, &session.id);
     tell.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
@@ -174,6 +181,7 @@ fn set_option(
         wire::MODE_OPTION => {
             let mode = mode_of(&value.0)?;
             session.set_mode(mode);
+            remember(door, &session);
             let update = CurrentModeUpdate::new(mode.id());
             door.tell(client, &session.id).update(SessionUpdate::CurrentModeUpdate(update));
         }
@@ -184,10 +192,24 @@ fn set_option(
                 return Err(errors::invalid_params(what));
             }
             session.set_model(&value.0);
+            remember(door, &session);
         }
         other => return Err(errors::invalid_params(format!("there is no option {}", escape(other)))),
     }
     Ok(SetSessionConfigOptionResponse::new(wire::options(session.mode(), &session.model(), door.wiring.models())))
+}
+
+/// Keeps what was chosen, for whoever loads the session.
+fn remember(door: &Door, session: &Session) {
+    let wiring = door.wiring.clone();
+    let (id, mode, model) = (session.id.clone(), session.mode(), session.model());
+    tokio::spawn(async move {
+        let origin = Some(open::origin(&*wiring, mode, &model));
+        let change = SessionChange { origin, at_ms: wiring.clock().now_ms(), ..SessionChange::default() };
+        if let Err(error) = wiring.store().change_session(&id, change).await {
+            tracing::warn!(%error, "what was chosen for the session is not kept");
+        }
+    });
 }
 
 fn mode_of(id: &str) -> Result<Mode, Error> {

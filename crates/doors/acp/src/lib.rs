@@ -24,7 +24,7 @@ mod teller;
 mod wire;
 mod wiring;
 
-pub use door::{Ended, serve};
+pub use door::{Ended, serve, serve_on};
 pub use frames::{FRAME_BYTES, Frames};
 pub use mode::Mode;
 pub use wiring::{Equipment, Order, OwnServer, Reach, Ready, ServerDecl, Wiring};

@@ -99,7 +99,7 @@ async fn reopen(
             stream(door, &tell, &last).await?;
         }
     }
-    let opened = open::equip(door, id.to_owned(), cwd.clone(), servers, row.title.is_some()).await;
+    let opened = open::equip(door, id.to_owned(), cwd.clone(), servers, open::Kept::of(&row)).await;
     let at_ms = door.wiring.clock().now_ms();
     let change = SessionChange { cwd: Some(cwd), closed_ms: Some(None), at_ms, ..SessionChange::default() };
     store.change_session(id, change).await.map_err(|e| errors::of_store(&e))?;

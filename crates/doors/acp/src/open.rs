@@ -5,17 +5,18 @@
 use crate::door::Door;
 use crate::errors;
 use crate::handlers::answer;
+use crate::mode::Mode;
 use crate::session::Session;
 use crate::tell::{Tell, Weight};
 use crate::wire;
-use crate::wiring::{Equipment, OwnServer};
+use crate::wiring::{Equipment, OwnServer, Wiring};
 use agent_client_protocol::v1::schema::{McpServer, Meta, NewSessionRequest, NewSessionResponse};
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error};
 use futures_util::future::join_all;
 use hookwright_core::text::shown;
-use hookwright_runtime::ports::sessions::NewSession;
-use serde_json::json;
+use hookwright_runtime::ports::sessions::{NewSession, SessionRow};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,10 +40,10 @@ pub(crate) async fn new(
             agent: door.wiring.agent().to_owned(),
             cwd: cwd.clone(),
             created_ms: door.wiring.clock().now_ms(),
-            origin: door.wiring.origin(),
+            origin: origin(&*door.wiring, door.wiring.mode(), ""),
         };
         door.wiring.store().create_session(row).await.map_err(|e| errors::of_store(&e))?;
-        Ok::<_, Error>(equip(&door, id, cwd, request.mcp_servers, false).await)
+        Ok::<_, Error>(equip(&door, id, cwd, request.mcp_servers, Kept::default()).await)
     };
     match opened.await {
         Ok(opened) => {
@@ -57,6 +58,33 @@ pub(crate) async fn new(
         }
         Err(error) => answer(responder, Err(error)),
     }
+}
+
+/// What is kept of a session that is opened again.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) mode: Option<Mode>,
+    pub(crate) model: Option<String>,
+    pub(crate) titled: bool,
+}
+
+impl Kept {
+    /// Of a session's row.
+    pub(crate) fn of(row: &SessionRow) -> Self {
+        let chosen = &row.session.origin["chosen"];
+        Self {
+            mode: chosen["mode"].as_str().and_then(Mode::of),
+            model: chosen["model"].as_str().map(str::to_owned),
+            titled: row.title.is_some(),
+        }
+    }
+}
+
+/// What a session's row keeps, with what its user chose.
+pub(crate) fn origin(wiring: &dyn Wiring, mode: Mode, model: &str) -> Value {
+    let mut origin = wiring.origin();
+    origin["chosen"] = json!({"mode": mode.id(), "model": model});
+    origin
 }
 
 /// The folder that a session works in.
@@ -80,7 +108,7 @@ pub(crate) struct ServerState {
 }
 
 /// Starts a session's servers, and waits for them, but not for long.
-pub(crate) async fn equip(door: &Door, id: String, cwd: String, servers: Vec<McpServer>, titled: bool) -> Opened {
+pub(crate) async fn equip(door: &Door, id: String, cwd: String, servers: Vec<McpServer>, kept: Kept) -> Opened {
     let equipment = door.wiring.equip(&id, &cwd, wire::servers(servers));
     let waits = equipment.own.iter().map(|server| {
         let tools = &equipment.tools;
@@ -90,8 +118,12 @@ pub(crate) async fn equip(door: &Door, id: String, cwd: String, servers: Vec<Mcp
         }
     });
     let states = join_all(waits).await;
-    let (mode, model) = (door.wiring.mode(), door.wiring.models().first().cloned().unwrap_or_default());
-    Opened { session: Session::new(id, cwd, equipment, mode, model, titled), states }
+    let models = door.wiring.models();
+    // A model that this process does not offer can't be gone on with.
+    let model =
+        kept.model.filter(|model| models.contains(model)).or_else(|| models.first().cloned()).unwrap_or_default();
+    let mode = kept.mode.unwrap_or_else(|| door.wiring.mode());
+    Opened { session: Session::new(id, cwd, equipment, mode, model, kept.titled), states }
 }
 
 /// How the servers stand, for programs.

@@ -50,7 +50,7 @@ pub(crate) fn take(
         Err(error) => return answer(responder, Err(error)),
     };
     let prompt = Prompt { tell: door.tell(&client, &session.id), door: door.clone(), session, cancel };
-    tokio::spawn(async move {
+    door.work.spawn(async move {
         // However it ends, the next prompt can be taken.
         let _idle = Idle(prompt.session.clone());
         let cancellation = responder.cancellation();
@@ -211,7 +211,9 @@ impl Prompt {
             }
         }
         // The job is over, whatever still waited.
-        questions.into_values().for_each(|question| question.cancel());
+        for question in questions.into_values() {
+            question.cancel();
+        }
     }
 
     fn decided(&self, approval: &str, approve: bool, by: &str) {

@@ -14,6 +14,12 @@ import acp
 from acp import helpers, schema
 
 
+async def result(kind, value):
+    # The SDK takes responses and updates in tasks of their own: what was sent before is printed before.
+    await asyncio.sleep(0.5)
+    show(kind, value)
+
+
 def show(kind, value):
     data = value.model_dump(mode="json", by_alias=True, exclude_none=True) if value is not None else None
     print(json.dumps({kind: data}), flush=True)
@@ -36,17 +42,17 @@ class Client:
 async def main(folder, command, *args):
     client = Client()
     async with acp.spawn_agent_process(client, command, *args, cwd=folder) as (agent, process):
-        show("initialize", await agent.initialize(protocol_version=acp.PROTOCOL_VERSION))
+        await result("initialize", await agent.initialize(protocol_version=acp.PROTOCOL_VERSION))
         session = await agent.new_session(cwd=folder, mcp_servers=[])
-        show("new", session)
+        await result("new", session)
         prompt = await agent.prompt(session_id=session.session_id, prompt=[helpers.text_block("Push it.")])
-        show("prompt", prompt)
-        show("mode", await agent.set_session_mode(session_id=session.session_id, mode_id="deny"))
-        show("close", await agent.close_session(session_id=session.session_id))
-        show("load", await agent.load_session(cwd=folder, session_id=session.session_id, mcp_servers=[]))
+        await result("prompt", prompt)
+        await result("mode", await agent.set_session_mode(session_id=session.session_id, mode_id="deny"))
+        await result("close", await agent.close_session(session_id=session.session_id))
+        await result("load", await agent.load_session(cwd=folder, session_id=session.session_id, mcp_servers=[]))
         prompt = await agent.prompt(session_id=session.session_id, prompt=[helpers.text_block("and again?")])
-        show("prompt", prompt)
-        show("list", await agent.list_sessions())
+        await result("prompt", prompt)
+        await result("list", await agent.list_sessions())
 
 
 asyncio.run(main(*sys.argv[1:]))

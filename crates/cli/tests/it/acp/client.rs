@@ -294,6 +294,8 @@ fn settle(value: &mut Value) {
                 match key.as_str() {
                     "updatedAt" if value.is_string() => *value = json!("[time]"),
                     "ms" => *value = json!("[ms]"),
+                    // Ids of our requests are random.
+                    "id" | "requestId" if value.as_str().is_some_and(|id| id.len() == 36) => *value = json!("[id]"),
                     "digest" => *value = json!("[digest]"),
                     "version" => *value = json!("[version]"),
                     _ => settle(value),

@@ -84,6 +84,18 @@ fn servers_of_sessions_are_their_own_and_end_with_them() {
 }
 
 #[test]
+fn a_client_that_leaves_while_its_session_is_opened_leaves_no_server_behind() {
+    let world = git(says("allow", json!({})), json!({}), push());
+    let mut client = Client::new(&world, &[]);
+    let mut script = echo();
+    script["start"] = json!([{"write_pid": world.path("pid")}, {"sleep_ms": 1_000}]);
+    client.send("session/new", json!({"cwd": "/tmp", "mcpServers": [server(&world, "slow", script)]}));
+    let pid = eventually("the server starts", || std::fs::read_to_string(world.path("pid")).ok()?.trim().parse().ok());
+    client.close().code(0);
+    assert!(!lives(pid));
+}
+
+#[test]
 fn a_clients_server_can_t_pose_as_a_plugins_and_hooks_that_name_it_match_it() {
     let world = git(
         says("deny", json!({"reason": "no"})),
@@ -108,13 +120,13 @@ fn a_clients_server_starts_in_the_sessions_folder_with_its_own_variables_alone()
     let mut script = echo();
     script["start"] = json!([{"dump_env": dump}]);
     let mut own = server(&world, "todo", script);
-    own["env"] = json!([{"name": "TODO_TOKEN", "value": "t0k3n-value"}, {"name": "MODE", "value": "x"}]);
+    own["env"] = json!([{"name": "LIST_TOKEN", "value": "t0k3n-value"}, {"name": "MODE", "value": "x"}]);
     let mut client = Client::start_in(&world, &[], &[("ANTHROPIC_API_KEY", "sk-not-for-servers")]);
     client.hello();
     let cwd = world.path("home");
     client.call("session/new", json!({"cwd": cwd, "mcpServers": [own]}));
     let env = std::fs::read_to_string(dump).unwrap();
-    for part in ["TODO_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())]
+    for part in ["LIST_TOKEN=t0k3n-value", "MODE=x", "PATH=", &format!("cwd={}", cwd.canonicalize().unwrap().display())]
     {
         assert!(env.contains(part), "{part}: {env}");
     }

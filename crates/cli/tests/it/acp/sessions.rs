@@ -79,6 +79,19 @@ fn resume_tells_nothing_and_goes_on() {
 }
 
 #[test]
+fn what_was_chosen_for_a_session_is_kept_with_it() {
+    let world = world();
+    let mut client = Client::new(&world, &[]);
+    let session = client.session(json!([]));
+    client.call("session/set_mode", json!({"sessionId": session, "modeId": "deny"}));
+    client.close().code(0);
+    let mut client = Client::new(&world, &[]);
+    let loaded = client.call("session/load", json!({"sessionId": session, "cwd": "/", "mcpServers": []}));
+    assert_eq!(loaded["modes"]["currentModeId"], "deny");
+    assert_eq!(loaded["configOptions"][1]["currentValue"], "script/script.yaml");
+}
+
+#[test]
 fn sessions_are_listed_newest_first_by_folder_in_pages() {
     let world = world();
     let mut client = Client::new(&world, &[]);

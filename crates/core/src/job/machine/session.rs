@@ -24,7 +24,7 @@ impl Carried {
     }
 
     /// The digest that the job's running digest starts from.
-    pub(super) fn digest(&self, spec: &JobSpec) -> String {
+    pub(super) fn digest(spec: &JobSpec) -> String {
         spec.continues.as_ref().map_or_else(|| json::sha256_hex(b""), |c| c.conversation.clone())
     }
 }
