@@ -16,7 +16,7 @@ use hookwright_core::job::Outcome;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::Store;
 use hookwright_runtime::values::Values;
-use hookwright_sqlite::{OpenOptions, SqliteStore};
+use hookwright_sqlite::{Forgotten, OpenOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,14 +80,22 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
             } else {
                 work::cancel_idle(store.clone(), &row.job.id, &person.name).await?;
                 note(&format!("{} is cancelled", row.job.id));
-                cancel_below(&store, &row.job.id, &person.name).await?;
+                work::cancel_below(&store, &row.job.id, &person.name).await?;
             }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job } => {
             let store = store::existing(&mut settings, false)?;
             let id = store.job(&job).await?.job.id;
-            let gone = store.forget_values(&id).await?;
+            let mut gone = Forgotten::default();
+            // What it told the jobs that it started, and they it, stands in their histories too.
+            let rows = store.jobs(false, u32::MAX).await?;
+            for job in family::below(&id, &rows).into_iter().rev().map(|row| &row.job.id).chain([&id]) {
+                let more = store.forget_values(job).await?;
+                gone.records += more.records;
+                gone.approvals += more.approvals;
+                gone.blobs += more.blobs;
+            }
             note(&format!(
                 "{id}: values were taken out of {} and {}, {} deleted; the history still verifies",
                 plural(gone.records, "record"),
@@ -97,21 +105,6 @@ pub(crate) async fn run(mut settings: Settings, command: JobsCommand) -> CliResu
         }
     }
     Ok(exit::OK)
-}
-
-/// Cancels what a job started, down to the last.
-async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
-    let rows = store.jobs(true, u32::MAX).await?;
-    for row in family::below(job, &rows) {
-        store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;
-        if row.running {
-            note(&format!("the process that runs {} cancels it", row.job.id));
-        } else {
-            work::cancel_idle(store.clone(), &row.job.id, by).await?;
-            note(&format!("{} is cancelled", row.job.id));
-        }
-    }
-    Ok(())
 }
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
