@@ -159,7 +159,7 @@ impl Wiring for Node {
     fn job(&self, order: Order<'_>) -> Result<Ready, String> {
         let deps = self.deps(order.session, order.equipment, order.model)?;
         let run = job::make(&self.tenant, &self.agent, self.origin(), &order)?;
-        Ok(Ready { deps, run, window: None })
+        Ok(Ready { deps, run })
     }
 
     async fn end_left(&self, job: &str) -> Result<(), String> {

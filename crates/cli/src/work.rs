@@ -6,7 +6,7 @@ mod crash;
 mod door;
 mod subagents;
 
-pub(crate) use cancel::cancel_idle;
+pub(crate) use cancel::{cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use subagents::TenantAgents;
 
@@ -225,6 +225,10 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
             return Ok((exit::CANCELLED, job));
         }
     };
+    if let Ok(End::Finished(Outcome::Cancelled { by })) = &end {
+        // Children that an earlier process ran, and that this one had not taken up yet.
+        cancel_below(&store, &job, by).await?;
+    }
     report(&store, &job, end, &style, &door).await.map(|code| (code, job))
 }
 

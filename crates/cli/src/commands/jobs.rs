@@ -14,9 +14,9 @@ use crate::work;
 use hookwright_core::history::Record;
 use hookwright_core::job::Outcome;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::{JobRow, JobStatus, Store};
+use hookwright_runtime::ports::store::Store;
 use hookwright_runtime::values::Values;
-use hookwright_sqlite::{OpenOptions, SqliteStore};
+use hookwright_sqlite::{Forgotten, OpenOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,17 +75,24 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
             let person = people::person(name.as_deref());
             store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
-            let what = cancelled(&store, &row, &person.name).await?;
-            note(&what);
+            note(&work::cancelled(&store, &row, &person.name).await?);
             if !row.running {
-                cancel_below(&store, &row.job.id, &person.name).await?;
+                work::cancel_below(&store, &row.job.id, &person.name).await?;
             }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job } => {
             let store = store::existing(&settings, false)?;
             let id = store.job(&job).await?.job.id;
-            let gone = store.forget_values(&id).await?;
+            let mut gone = Forgotten::default();
+            // What it told the jobs that it started, and they it, stands in their histories too.
+            let rows = store.jobs(false, u32::MAX).await?;
+            for job in family::below(&id, &rows).into_iter().rev().map(|row| &row.job.id).chain([&id]) {
+                let more = store.forget_values(job).await?;
+                gone.records += more.records;
+                gone.approvals += more.approvals;
+                gone.blobs += more.blobs;
+            }
             note(&format!(
                 "{id}: values were taken out of {} and {}, {} deleted; the history still verifies",
                 plural(gone.records, "record"),
@@ -95,43 +102,6 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
         }
     }
     Ok(exit::OK)
-}
-
-/// Cancels a job whose inbox holds the cancel, and says what came of it: it may have ended by itself at the same moment.
-async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str) -> CliResult<String> {
-    let job = &row.job.id;
-    if !row.running
-        && let Some(outcome) = work::cancel_idle(store.clone(), job, by).await?
-    {
-        return match outcome {
-            Outcome::Cancelled { .. } => Ok(format!("{job} is cancelled")),
-            Outcome::Completed { .. } | Outcome::Failed { .. } => Err(ended_before(job)),
-        };
-    }
-    match store.job(job).await?.status {
-        JobStatus::Cancelled => Ok(format!("{job} is cancelled")),
-        JobStatus::Completed | JobStatus::Failed => Err(ended_before(job)),
-        JobStatus::Running | JobStatus::Waiting => Ok(format!("the process that runs {job} is asked to cancel it")),
-    }
-}
-
-fn ended_before(job: &str) -> CliError {
-    CliError::failed(format!("{job} ended by itself before it could be cancelled"))
-        .hint(format!("look at it with `hookwright jobs show {job}`"))
-}
-
-/// Cancels what a job started, down to the last.
-async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
-    let rows = store.jobs(true, u32::MAX).await?;
-    for row in family::below(job, &rows) {
-        store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;
-        match cancelled(store, row, by).await {
-            Ok(what) => note(&what),
-            // It ended as its parent was cancelled; the others are cancelled all the same.
-            Err(error) => note(&error.message),
-        }
-    }
-    Ok(())
 }
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {

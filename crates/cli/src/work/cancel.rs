@@ -2,14 +2,16 @@
 //!
 //! Invariant: nothing is asked or called; the cancel is read from the inbox before anything is carried out.
 
-use crate::exit::CliResult;
+use crate::exit::{CliError, CliResult};
+use crate::story::family;
+use crate::terminal::note;
 use hookwright_core::job::Outcome;
 use hookwright_mcp::{HostConfig, McpHost};
 use hookwright_runtime::job::{Deps, End, Options, RunError, Which, run};
 use hookwright_runtime::observe::Silent;
-use hookwright_runtime::ports::clock::SystemClock;
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnRequest, TurnSink};
-use hookwright_runtime::ports::store::StoreError;
+use hookwright_runtime::ports::store::{JobRow, JobStatus, Store as _, StoreError};
 use hookwright_sqlite::SqliteStore;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,4 +54,41 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
         Ok(End::Detached) | Err(RunError::Store(StoreError::Leased { .. })) => Ok(None),
         Err(e) => Err(crate::exit::CliError::failed(format!("the job can't be cancelled: {e}"))),
     }
+}
+
+/// Cancels a job whose inbox holds the cancel, and says what came of it: it may have ended by itself at the same moment.
+pub(crate) async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str) -> CliResult<String> {
+    let job = &row.job.id;
+    if !row.running
+        && let Some(outcome) = cancel_idle(store.clone(), job, by).await?
+    {
+        return match outcome {
+            Outcome::Cancelled { .. } => Ok(format!("{job} is cancelled")),
+            Outcome::Completed { .. } | Outcome::Failed { .. } => Err(ended_before(job)),
+        };
+    }
+    match store.job(job).await?.status {
+        JobStatus::Cancelled => Ok(format!("{job} is cancelled")),
+        JobStatus::Completed | JobStatus::Failed => Err(ended_before(job)),
+        JobStatus::Running | JobStatus::Waiting => Ok(format!("the process that runs {job} is asked to cancel it")),
+    }
+}
+
+fn ended_before(job: &str) -> CliError {
+    CliError::failed(format!("{job} ended by itself before it could be cancelled"))
+        .hint(format!("look at it with `hookwright jobs show {job}`"))
+}
+
+/// Cancels what a job started and is not over, down to the last.
+pub(crate) async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
+    let rows = store.jobs(true, u32::MAX).await?;
+    for row in family::below(job, &rows) {
+        store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;
+        match cancelled(store, row, by).await {
+            Ok(what) => note(&what),
+            // It ended meanwhile; the others are cancelled all the same.
+            Err(error) => note(&error.message),
+        }
+    }
+    Ok(())
 }

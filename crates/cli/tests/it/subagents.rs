@@ -87,7 +87,7 @@ const MOMENTS: [&str; 4] = ["job_start", "pre_tool_call", "post_tool_call", "job
 #[test]
 fn a_childs_job_is_hooked_like_any_job_and_its_events_name_its_parent() {
     let world = pair(&json!([allow()]), &MOMENTS, &exactly("written"));
-    let done = world.run(&[]).code(0).json();
+    let done = world.run(&["--agent", "worker"]).code(0).json();
     assert_eq!(done["output"], "done");
     let parent = done["job"].as_str().unwrap();
     let all = jobs(&world);
@@ -124,7 +124,7 @@ fn a_childs_job_is_hooked_like_any_job_and_its_events_name_its_parent() {
     let shown = world.call(&["jobs", "show", parent, "--db", "jobs.db", "--output", "json"]).code(0);
     assert_eq!(shown.json()["children"][0]["job"], child);
     let listed = world.call(&["jobs", "list", "--db", "jobs.db"]).code(0);
-    assert!(listed.out.contains(&format!("writer, for {parent}")), "{listed}");
+    assert!(listed.out.contains(&format!("writer, for {}", &parent[..8])), "{listed}");
     let told = world.call(&["jobs", "history", parent, "--db", "jobs.db"]).code(0);
     assert!(told.out.contains(&format!("calls agent.start, as {child}, with")), "{told}");
 }
@@ -135,7 +135,7 @@ fn a_hook_before_the_start_denies_it_and_no_job_is_made() {
         json!([when(json!({"/event/tool": "agent.start"}), says("deny", json!({"reason": "not now"}))), allow()]);
     let reads = exactly("The call to agent.start was not made: hook policy.check denied it: not now.");
     let world = pair(&cases, &["pre_tool_call"], &reads);
-    world.run(&[]).code(0);
+    world.run(&["--agent", "worker"]).code(0);
     assert_eq!(jobs(&world).len(), 1);
     assert!(world.calls("git").is_empty());
 }
@@ -146,12 +146,12 @@ fn a_hook_before_the_start_changes_the_input_and_one_that_names_another_agent_is
     let on_start = json!({"/event/tool": "agent.start"});
     let world =
         pair(&json!([when(on_start.clone(), modify("writer")), allow()]), &["pre_tool_call"], &exactly("written"));
-    world.run(&[]).code(0);
+    world.run(&["--agent", "worker"]).code(0);
     let child = jobs(&world).remove(1);
     assert_eq!(facts(&world, id(&child), "started")[0]["spec"]["input"]["value"], "Write it. Be brief.");
     let reads = json!({"matches": "hook policy.check denied it: failed: .*writer"});
     let world = pair(&json!([when(on_start, modify("worker")), allow()]), &["pre_tool_call"], &reads);
-    world.run(&[]).code(0);
+    world.run(&["--agent", "worker"]).code(0);
     assert_eq!(jobs(&world).len(), 1, "an agent that is not named can't be started by a hook either");
 }
 
@@ -162,7 +162,7 @@ fn a_person_may_be_asked_before_an_agent_is_started() {
     for (approve, made) in [("yes", 2), ("no", 1)] {
         let reads = if approve == "yes" { exactly("written") } else { json!({"matches": "declined by"}) };
         let world = pair(&cases, &["pre_tool_call"], &reads);
-        world.run(&["--approve", approve]).code(0);
+        world.run(&["--agent", "worker", "--approve", approve]).code(0);
         assert_eq!(jobs(&world).len(), made);
         replays(&world);
     }
@@ -198,7 +198,7 @@ fn on_push(decision: &str) -> Value {
 #[test]
 fn an_approval_of_a_grandchild_shows_the_whole_line_of_jobs_and_its_yes_goes_on() {
     let world = three(json!({"text": "pushed"}), &on_push("escalate"), &exactly("pushed"));
-    let running = Running::start(world.job(&["--approve", "wait"]));
+    let running = Running::start(world.job(&["--agent", "worker", "--approve", "wait"]));
     let approval = world.open_approval();
     let all = jobs(&world);
     let line: Vec<&str> = all.iter().map(id).collect();
@@ -218,7 +218,7 @@ fn an_approval_of_a_grandchild_shows_the_whole_line_of_jobs_and_its_yes_goes_on(
 fn a_terminals_answer_decides_a_grandchilds_approval_too() {
     for (approve, reads) in [("yes", exactly("pushed")), ("no", json!({"matches": "declined by"}))] {
         let world = three(json!({"text": "pushed"}), &on_push("escalate"), &reads);
-        world.run(&["--approve", approve]).code(0);
+        world.run(&["--agent", "worker", "--approve", approve]).code(0);
         assert_eq!(world.calls("git").len(), usize::from(approve == "yes"));
     }
 }
@@ -226,7 +226,7 @@ fn a_terminals_answer_decides_a_grandchilds_approval_too() {
 #[test]
 fn a_detached_job_leaves_when_only_a_grandchild_waits_and_goes_on_after_the_yes() {
     let world = three(json!({"text": "pushed"}), &on_push("escalate"), &exactly("pushed"));
-    let left = world.run(&["--detach"]).code(4).json();
+    let left = world.run(&["--agent", "worker", "--detach"]).code(4).json();
     let parent = left["job"].as_str().unwrap().to_owned();
     let approval = world.open_approval();
     assert_eq!((&left["status"], &left["approvals"]), (&json!("waiting"), &json!([approval])));
@@ -256,7 +256,7 @@ fn an_agent_that_names_itself_ends_at_the_depth_limit() {
             .agent(json!({"subagents": ["worker"], "tools": []}))
             .turns(json!([{"call": start("worker", "Go.")}, {"say": "done"}])),
     );
-    world.run(&[]).code(0);
+    world.run(&["--agent", "worker"]).code(0);
     let all = jobs(&world);
     assert_eq!(all.len(), 4);
     for (i, job) in all.iter().enumerate() {
@@ -294,7 +294,7 @@ fn children_of_one_turn_run_at_the_same_time_and_each_result_is_its_own() {
             ]))
             .other("writer", json!({"tools": []}), json!([{"say": "written"}])),
     );
-    let running = Running::start(world.job(&["--approve", "wait"]));
+    let running = Running::start(world.job(&["--agent", "worker", "--approve", "wait"]));
     let both = crate::support::eventually("both children wait", || {
         let open = world.open_approvals();
         (open.len() == 2).then_some(open)
@@ -326,7 +326,7 @@ fn a_child_goes_on_after_a_yes_while_its_parent_has_something_else_to_do() {
             ]))
             .other("writer", json!({"tools": []}), json!([{"say": "written"}])),
     );
-    let running = Running::start(world.job(&["--detach"]));
+    let running = Running::start(world.job(&["--agent", "worker", "--detach"]));
     world.call(&["approvals", "approve", &world.open_approval(), "--db", "jobs.db"]).code(0);
     running.finish().code(0);
     assert_eq!(statuses(&world), ["completed"; 2]);
@@ -344,7 +344,7 @@ fn a_childs_failure_is_an_error_that_the_parents_model_reads() {
                 .turns(json!([{"call": start("writer", "x")}, {"expect": {"matches": reads}, "say": "done"}]))
                 .other("writer", json!({}), turns),
         );
-        let done = world.run(&[]).code(0);
+        let done = world.run(&["--agent", "worker"]).code(0);
         let outcome = &done.records("tool_returned")[0]["outcome"];
         assert_eq!((&outcome["end"], &outcome["is_error"]), (&json!("returned"), &json!(true)));
         assert_eq!(statuses(&world), ["completed", "failed"]);
@@ -359,7 +359,7 @@ fn a_denied_childs_output_is_withheld_from_its_parent() {
         allow()
     ]);
     let reads = json!({"matches": r"^The agent writer failed: HookDenied: hook policy.check denied the output: secret \(job job_[0-9a-f]{16}\)\.$"});
-    pair(&cases, &["job_end"], &reads).run(&[]).code(0);
+    pair(&cases, &["job_end"], &reads).run(&["--agent", "worker"]).code(0);
 }
 
 #[test]
@@ -441,9 +441,9 @@ fn an_agent_whose_model_cant_be_had_is_told_of_in_words() {
 fn the_story_tells_a_childs_part_behind_the_childs_name() {
     let world = pair(&on_push("deny"), &["pre_tool_call"], &exactly("written"));
     world.write("p/writer.yaml", json!({"turns": [{"call": {"tool": "git.push"}}, {"say": "written"}]}).to_string());
-    let told = world.run(&["--output", "text"]).code(0);
+    let told = world.run(&["--agent", "worker", "--output", "text"]).code(0);
     let child: Vec<&str> = told.err.lines().filter(|line| line.starts_with("  writer │ ")).collect();
-    for part in ["agent    ", "git.push", "hook policy.check denied it: a push", "written", "completed"] {
+    for part in ["agent    ", "git.push", "policy.check          deny", "hook policy.check", "written", "completed"] {
         assert!(child.iter().any(|line| line.contains(part)), "{part}\n{told}");
     }
     assert!(told.err.lines().any(|line| line.starts_with("t1.c0") && line.contains("agent.start")), "{told}");

@@ -101,7 +101,7 @@ impl Prompt {
         drop(state);
         let job = ready.run.job.id.clone();
         let (sender, receiver) = mpsc::unbounded_channel();
-        let teller = Teller::new(self.tell.clone(), Values::new(store), self.session.cwd.clone(), ready.window);
+        let teller = Teller::new(self.tell.clone(), Values::new(store), self.session.cwd.clone());
         let client = self.door.client_name();
         let cancelled_by = if client.is_empty() { self.door.wiring.say(false, None).by } else { client };
         let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };

@@ -23,6 +23,7 @@ pub(crate) struct Teller {
     pub(crate) tell: Tell,
     values: Values,
     cwd: String,
+    /// Tokens of the model's window, where that is known.
     window: Option<u64>,
     machine: Option<Machine>,
     job: String,
@@ -38,12 +39,12 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    pub(crate) fn new(tell: Tell, values: Values, cwd: String, window: Option<u64>) -> Self {
+    pub(crate) fn new(tell: Tell, values: Values, cwd: String) -> Self {
         Self {
             tell,
             values,
             cwd,
-            window,
+            window: None,
             machine: None,
             job: String::new(),
             turn: 0,
@@ -78,6 +79,7 @@ impl Teller {
     pub(crate) async fn record(&mut self, record: &Record) {
         if let Fact::Started { spec } = &record.fact {
             self.job.clone_from(&spec.job);
+            self.window = spec.agent.context_window;
             self.machine = Machine::new((**spec).clone()).ok().map(|(machine, _)| machine);
             self.unavailable();
             return;

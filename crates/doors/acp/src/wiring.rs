@@ -139,6 +139,4 @@ pub struct Ready {
     pub deps: Deps,
     /// The job.
     pub run: NewRun,
-    /// Tokens that the model's window holds, where that is known.
-    pub window: Option<u64>,
 }

@@ -42,6 +42,8 @@ pub(super) struct Runner {
     next: Vec<Command>,
     /// Effects that an earlier process had begun.
     again: HashSet<String>,
+    /// The job that started this one, where that was over already when this one was taken up.
+    parent_over: Option<String>,
     under_way: UnderWay<Ended>,
     /// Ended while something else was awaited; in order.
     ended: VecDeque<Ended>,
@@ -120,6 +122,7 @@ impl Runner {
             workshop: Arc::new(workshop),
             next: vec![],
             again: HashSet::new(),
+            parent_over: None,
             under_way: UnderWay::new(),
             ended: VecDeque::new(),
             handles: HashMap::new(),
@@ -137,6 +140,9 @@ impl Runner {
     /// Runs until the job is over.
     pub(super) async fn run(&mut self, options: Options, mut ties: Option<Ties>) -> Result<End, RunError> {
         self.read_inbox().await?;
+        if let Some(parent) = self.parent_over.take() {
+            self.cancel(format!("the end of {parent}"))?;
+        }
         // What was decided while nobody ran the job may have ended it.
         self.status();
         let mut cancelled = false;

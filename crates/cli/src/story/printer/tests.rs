@@ -1,6 +1,7 @@
 use super::*;
 use crate::story::tests::tale::{Tale, hook, spec};
 use hookwright_core::event::Moment;
+use hookwright_core::history::Head;
 use serde_json::json;
 use std::io;
 use std::sync::Condvar;
@@ -131,4 +132,42 @@ fn a_decision_made_elsewhere_ends_the_prompt_and_the_story_goes_on() {
     let text = screen.text();
     assert_eq!(text.matches("Approve? ").count(), 1, "{text}");
     assert!(text.contains("Approve? \n") && text.contains("approved by grace"), "{text}");
+}
+
+#[test]
+fn a_childs_story_comes_in_whole_lines_behind_its_name_and_its_end_settles_no_other_jobs_question() {
+    let (printer, screen) = printer();
+    let child = |job: &str| {
+        let mut spec = spec(vec![]);
+        (spec.job, spec.parent_jobs) = (job.into(), vec!["job_root".into()]);
+        Tale::new(spec)
+    };
+    let tales = [child("job_a"), child("job_b")];
+    for tale in &tales {
+        let Fact::Started { spec } = &tale.records[0].fact else { panic!() };
+        printer.child(spec, &[]);
+    }
+    printer.event_of("job_a", Event::Text("Hello "));
+    printer.event_of("job_b", Event::Text("Good"));
+    printer.event_of("job_a", Event::Text("you.\n"));
+    printer.event_of("job_b", Event::Text(" day.\n"));
+    let guard = printer.prompt("job_a", "ap_1");
+    let ended = |tale: &Tale| Head::default().next(1, Fact::Cancelled { by: tale.records.len().to_string() });
+    printer.event_of("job_b", Event::Recorded(&ended(&tales[1])));
+    assert!(!guard.is_over(), "another child's end");
+    printer.event_of("job_a", Event::Recorded(&ended(&tales[0])));
+    assert!(guard.is_over());
+    drop(guard);
+    printer.event_of("nobody", Event::Text("lost\n"));
+    printer.finish();
+    insta::assert_snapshot!(screen.text());
+}
+
+#[test]
+fn the_end_of_the_storys_own_job_settles_a_childs_question() {
+    let (printer, _) = printer();
+    let guard = printer.prompt("job_child", "ap_1");
+    let record = Head::default().next(1, Fact::Cancelled { by: "ada".into() });
+    printer.event(Event::Recorded(&record));
+    assert!(guard.is_over());
 }

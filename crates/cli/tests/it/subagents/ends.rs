@@ -27,7 +27,7 @@ fn cancelled_by(world: &World) -> Vec<Value> {
 #[test]
 fn ctrl_c_cancels_the_whole_tree_and_each_history_says_so() {
     let world = hangs(&json!([]));
-    let running = Running::start(world.job(&["--approve", "wait", "--as", "Ada"]));
+    let running = Running::start(world.job(&["--agent", "worker", "--approve", "wait", "--as", "Ada"]));
     until_called(&world);
     let start = Instant::now();
     running.signal(Signal::INT);
@@ -42,7 +42,7 @@ fn ctrl_c_cancels_the_whole_tree_and_each_history_says_so() {
 #[test]
 fn another_process_cancels_the_whole_tree_by_its_root() {
     let world = hangs(&json!([]));
-    let running = Running::start(world.job(&["--approve", "wait"]));
+    let running = Running::start(world.job(&["--agent", "worker", "--approve", "wait"]));
     until_called(&world);
     world.call(&["jobs", "cancel", id(&jobs(&world)[0]), "--db", "jobs.db", "--as", "Bob"]).code(0);
     running.finish().code(130);
@@ -54,7 +54,7 @@ fn another_process_cancels_the_whole_tree_by_its_root() {
 #[test]
 fn a_tree_that_nobody_runs_is_cancelled_by_its_root_and_nothing_is_called() {
     let world = hangs(&json!([]));
-    let running = Running::start(world.job(&[]));
+    let running = Running::start(world.job(&["--agent", "worker"]));
     until_called(&world);
     running.signal(Signal::KILL);
     running.finish();
@@ -94,7 +94,7 @@ fn a_child_alone_can_be_cancelled_and_its_parent_reads_so() {
 fn sigterm_leaves_the_whole_tree_to_be_resumed_by_its_root() {
     for signal in [Signal::TERM, Signal::KILL] {
         let world = hangs(&exactly(UNKNOWN));
-        let running = Running::start(world.job(&[]));
+        let running = Running::start(world.job(&["--agent", "worker"]));
         until_called(&world);
         running.signal(signal);
         let stopped = running.finish();
@@ -114,12 +114,12 @@ fn sigterm_leaves_the_whole_tree_to_be_resumed_by_its_root() {
 #[test]
 fn resuming_all_jobs_leaves_children_to_their_parents() {
     let world = hangs(&exactly(UNKNOWN));
-    let running = Running::start(world.job(&[]));
+    let running = Running::start(world.job(&["--agent", "worker"]));
     until_called(&world);
     running.signal(Signal::KILL);
     running.finish();
-    let other = world.run(&["--agent", "writer", "--detach", "--input", "x"]);
-    assert!(other.err.contains("1 earlier job(s) are not over"), "{other}");
+    Plugin::new("q").agent(json!({"id": "quick"})).turns(json!([{"say": "done"}])).save(&world);
+    world.run(&["--agent", "quick"]).code(0).tells(&["1 earlier job(s) are not over"]);
     world.call(&["jobs", "resume", "--all", "--db", "jobs.db"]).code(0);
     let all = jobs(&world);
     for job in &all[..3] {
@@ -131,7 +131,7 @@ fn resuming_all_jobs_leaves_children_to_their_parents() {
 #[test]
 fn a_child_that_was_resumed_by_itself_is_not_run_again_by_its_parent() {
     let world = hangs(&exactly(UNKNOWN));
-    let running = Running::start(world.job(&[]));
+    let running = Running::start(world.job(&["--agent", "worker"]));
     until_called(&world);
     running.signal(Signal::KILL);
     running.finish();
@@ -146,7 +146,7 @@ fn a_child_that_was_resumed_by_itself_is_not_run_again_by_its_parent() {
 #[test]
 fn a_parent_waits_for_a_child_that_another_process_runs() {
     let world = three(json!({"text": "pushed"}), &on_push("escalate"), &exactly("pushed"));
-    world.run(&["--detach"]).code(4);
+    world.run(&["--agent", "worker", "--detach"]).code(4);
     let all = jobs(&world);
     let mut child = world.hookwright(&["jobs", "resume", id(&all[1]), "--db", "jobs.db", "--approve", "wait"]);
     child.arg("--output").arg("json");
@@ -166,7 +166,7 @@ fn a_parent_waits_for_a_child_that_another_process_runs() {
 #[test]
 fn a_cancel_reaches_a_child_that_another_process_runs() {
     let world = three(json!({"text": "pushed"}), &on_push("escalate"), &exactly("pushed"));
-    world.run(&["--detach"]).code(4);
+    world.run(&["--agent", "worker", "--detach"]).code(4);
     let all = jobs(&world);
     let child =
         Running::start(world.hookwright(&["jobs", "resume", id(&all[1]), "--db", "jobs.db", "--approve", "wait"]));
@@ -183,29 +183,49 @@ fn a_cancel_reaches_a_child_that_another_process_runs() {
 
 #[test]
 fn a_child_whose_parent_is_over_is_cancelled_when_it_is_taken_up() {
-    // The process that cancels dies when the parent's end is durable and the child's is not.
+    // Somebody cancels the root while it is taken up; that process dies when the root's end is durable and its child's is not.
     for n in 0..20 {
         let world = hangs(&json!([]));
-        let running = Running::start(world.job(&[]));
+        let running = Running::start(world.job(&["--agent", "worker"]));
         until_called(&world);
         running.signal(Signal::KILL);
         running.finish();
         let all = jobs(&world);
-        let mut cancel = world.hookwright(&["jobs", "cancel", id(&all[0]), "--db", "jobs.db"]);
-        cancel.env("HOOKWRIGHT_TEST_CRASH_AT", format!("after_commit:{n}"));
-        Running::start(cancel).finish();
+        let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+        let cancel = json!({"kind": "cancel", "by": "Bob", "at_ms": 1}).to_string();
+        db.execute("INSERT INTO inbox (job, what) SELECT n, ?2 FROM jobs WHERE id = ?1", [id(&all[0]), &cancel])
+            .unwrap();
+        drop(db);
+        let mut resumed = world.hookwright(&["jobs", "resume", id(&all[0]), "--db", "jobs.db"]);
+        resumed.env("HOOKWRIGHT_TEST_CRASH_AT", format!("after_commit:{n}"));
+        Running::start(resumed).finish();
         let stand = statuses(&world);
         if stand[0] != "cancelled" {
             continue;
         }
         assert_eq!(stand[1..], ["running", "running"]);
         resume(&world, id(&all[1]), &[]).code(130);
-        resume(&world, id(&all[2]), &[]).code(130);
         assert_eq!(statuses(&world), ["cancelled"; 3]);
-        assert_eq!(facts(&world, id(&all[1]), "cancelled")[0]["by"], format!("the end of {}", id(&all[0])));
+        let by = |job: &Value| facts(&world, id(job), "cancelled")[0]["by"].clone();
+        assert_eq!([by(&all[0]), by(&all[1])], [json!("Bob"), json!(format!("the end of {}", id(&all[0])))]);
         assert_eq!(world.calls("git").len(), 1);
         replays(&world);
         return;
     }
     panic!("the parent was never cancelled alone");
+}
+
+#[test]
+fn forgetting_a_job_forgets_what_it_told_its_children() {
+    let world = three(json!({"text": "pushed"}), &on_push("allow"), &exactly("pushed"));
+    world.run(&["--agent", "worker"]).code(0);
+    let told = |world: &World| {
+        let all = jobs(world);
+        let texts = all.iter().flat_map(|job| super::history(world, id(job))).map(|r| r.to_string());
+        texts.filter(|text| text.contains("\"Go.\"") || text.contains("\"written\"")).count()
+    };
+    assert!(told(&world) > 0);
+    world.call(&["jobs", "forget", id(&jobs(&world)[0]), "--db", "jobs.db"]).code(0);
+    assert_eq!(told(&world), 0);
+    replays(&world);
 }

@@ -160,31 +160,17 @@ impl Wiring for World {
             unavailable: None,
         };
         let agent = AgentSpec {
-            id: "dev".into(),
-            plugin: "p".into(),
-            model: order.model.into(),
-            instructions: None,
-            tools: None,
             own_tools: vec!["git".into()],
-            input_schema: None,
-            output_schema: None,
-            max_turns: 5,
-            max_tokens: None,
+            context_window: Some(1_000),
+            ..AgentSpec::new("dev", "p", order.model, 5)
         };
         let spec = JobSpec {
-            logic: LOGIC_VERSION,
-            job: id.clone(),
             tenant: "t".into(),
-            node: "n".into(),
             session: order.session.into(),
-            parent_jobs: vec![],
             continues: order.state.continues.clone(),
-            agent,
-            input: Stored::inline(json!(order.text)),
             hooks: HookSet { manifests: vec![], hooks: vec![hook] },
             hook_functions: vec!["policy.check".into()],
-            limits: Limits::default(),
-            lifecycle: None,
+            ..JobSpec::new(id.clone(), agent, Stored::inline(json!(order.text)))
         };
         let job = NewJob {
             id,
@@ -202,9 +188,10 @@ impl Wiring for World {
             clock: Arc::new(SystemClock),
             traits: HashMap::new(),
             standing: Arc::default(),
+            subagents: None,
             checkpoint: None,
         };
-        Ok(Ready { deps, run: NewRun { job, spec, blobs: vec![] }, window: Some(1_000) })
+        Ok(Ready { deps, run: NewRun { job, spec, blobs: vec![] } })
     }
     async fn end_left(&self, job: &str) -> Result<(), String> {
         Err(format!("{job} was left"))

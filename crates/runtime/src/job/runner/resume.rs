@@ -55,10 +55,8 @@ impl Runner {
         let now = runner.now();
         runner.journal.record(now, Fact::Resumed { process });
         runner.settle_all(now).await?;
-        let over = parent_over(&*runner.journal.store.clone(), &runner.machine.spec().clone()).await?;
-        if let Some(parent) = over {
-            runner.cancel(format!("the end of {parent}"))?;
-        }
+        let (store, spec) = (runner.journal.store.clone(), runner.machine.spec().clone());
+        runner.parent_over = parent_over(&*store, &spec).await?;
         runner.status();
         Ok(runner)
     }
