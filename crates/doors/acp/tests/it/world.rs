@@ -12,8 +12,7 @@ use hookwright_acp::{Ended, Equipment, Order, Ready, ServerDecl, Wiring, serve_o
 use hookwright_core::FunctionName;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, JobSpec, LOGIC_VERSION};
-use hookwright_core::limits::Limits;
+use hookwright_core::job::{AgentSpec, JobSpec};
 use hookwright_core::manifest::{Match, OnTimeout};
 use hookwright_core::message::{Message, StopReason, Usage};
 use hookwright_core::stored::Stored;
