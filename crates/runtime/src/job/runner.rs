@@ -1,6 +1,8 @@
 //! The loop: facts in, records written, commands done.
 
+mod inbox;
 mod resume;
+mod stand;
 
 use super::built_in::WithBuiltIn;
 use super::catalogue::ToolTraits;
@@ -10,7 +12,7 @@ use super::journal::Journal;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, InboxKind, JobStatus, StoreError};
+use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
@@ -379,74 +381,6 @@ impl Runner {
         }
         let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
-    }
-
-    async fn read_inbox(&mut self) -> Result<(), RunError> {
-        let job = self.machine.spec().job.clone();
-        for item in self.journal.store.inbox(&job).await? {
-            if self.machine.outcome().is_some() {
-                return Ok(());
-            }
-            self.journal.taken(item.id);
-            match item.what {
-                InboxKind::Cancel { by, .. } => self.cancel(by)?,
-                InboxKind::Decided { approval, decision } => {
-                    let waiting = self.machine.pending().find_map(|(command, begun)| match command {
-                        Command::OpenApproval { effect, approval: a } if begun && a.id == approval => {
-                            Some((effect.clone(), a.digest == decision.digest && a.may_decide(&decision.by)))
-                        }
-                        _ => None,
-                    });
-                    match waiting {
-                        Some((effect, true)) => {
-                            let now = self.now();
-                            self.take(
-                                now,
-                                Fact::ApprovalDecided {
-                                    effect,
-                                    approval,
-                                    approve: decision.approve,
-                                    by: decision.by,
-                                    verified: decision.verified,
-                                    note: decision.note.map(|n| text::shown(&n, 2_000)).filter(|n| !n.is_empty()),
-                                    digest: decision.digest,
-                                    decided_ms: decision.at_ms,
-                                },
-                            )?;
-                        }
-                        Some((_, false)) => {
-                            tracing::warn!(approval, "a decision that does not fit its approval was ignored");
-                        }
-                        None => tracing::info!(approval, "a decision came for an approval that no longer waits"),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether nothing goes on until a person decides, here or in a child.
-    fn only_waits(&self) -> bool {
-        let mut pending = self.machine.pending().peekable();
-        pending.peek().is_some()
-            && pending.all(|(command, _)| match command {
-                Command::OpenApproval { .. } => true,
-                Command::CallTool { effect, tool, .. } if subagent::is_start(tool) => {
-                    self.workshop.children.only_waits(effect)
-                }
-                _ => false,
-            })
-    }
-
-    fn status(&mut self) {
-        let status = match self.machine.outcome() {
-            Some(Outcome::Completed { .. }) => JobStatus::Completed,
-            Some(Outcome::Failed { .. }) => JobStatus::Failed,
-            Some(Outcome::Cancelled { .. }) => JobStatus::Cancelled,
-            None if self.only_waits() => JobStatus::Waiting,
-            None => JobStatus::Running,
-        };
-        self.journal.status(status);
     }
 }
 
