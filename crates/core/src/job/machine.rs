@@ -177,7 +177,8 @@ impl Machine {
                 if !pending.begun || !fits(&pending.command, fact) {
                     return Err(Mismatch::unexpected(fact));
                 }
-                // An approval that has expired is a no, whatever was said later (SPEC §7).
+                // An approval that has expired is a no, whatever was said later (SPEC §7). Holds for logic 1 too: its stores let no
+                // such decision in.
                 if let (Command::OpenApproval { approval, .. }, Fact::ApprovalDecided { decided_ms, .. }) =
                     (&pending.command, fact)
                     && *decided_ms >= approval.expires_ms(pending.begun_ms)

@@ -121,17 +121,19 @@ impl Workshop {
                 })
             }
             Command::CallTool { effect, call, tool, arguments, grant, .. } => {
-                // A server that still has to start takes its time here: it is not the call's.
-                let not_made = self.not_made(call, tool, arguments, grant.as_ref()).await;
-                let start = Instant::now();
                 let grant = grant.as_ref();
-                let outcome = if subagent::is_start(tool) {
-                    self.start_child(Start { effect, call, tool, arguments, grant }, blobs).await?
+                let (start, outcome) = if subagent::is_start(tool) {
+                    let start = Instant::now();
+                    (start, self.start_child(Start { effect, call, tool, arguments, grant }, blobs).await?)
                 } else {
-                    match not_made {
+                    // A server that still has to start takes its time here: it is not the call's.
+                    let not_made = self.not_made(call, tool, arguments, grant).await;
+                    let start = Instant::now();
+                    let outcome = match not_made {
                         Some(why) => ToolOutcome::NotMade { why: text::reason(Some(&why), 2_000) },
                         None => self.call(effect, tool, arguments, afterwards, blobs).await?,
-                    }
+                    };
+                    (start, outcome)
                 };
                 Ok(Fact::ToolReturned { effect: effect.clone(), outcome, ms: ms_since(start) })
             }
