@@ -2,12 +2,14 @@
 
 mod cancel;
 mod client;
+mod compaction;
 mod decide;
 mod hostile;
 mod lifecycle;
 mod real;
 mod servers;
 mod sessions;
+mod subagents;
 
 use crate::support::{Plugin, World, function, says};
 use client::{Client, normal};

@@ -32,6 +32,7 @@ pub(crate) struct Door {
     pub(crate) wiring: Arc<dyn Wiring>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     notices: AtomicBool,
+    compactions: AtomicBool,
     client_name: Mutex<String>,
     /// Requests that are being worked on.
     pub(crate) work: TaskTracker,
@@ -43,14 +44,16 @@ impl Door {
             wiring,
             sessions: Mutex::default(),
             notices: AtomicBool::new(false),
+            compactions: AtomicBool::new(false),
             client_name: Mutex::default(),
             work: TaskTracker::new(),
         })
     }
 
     /// What the client said about itself.
-    pub(crate) fn meet(&self, name: &str, notices: bool) {
+    pub(crate) fn meet(&self, name: &str, notices: bool, compactions: bool) {
         self.notices.store(notices, Ordering::Relaxed);
+        self.compactions.store(compactions, Ordering::Relaxed);
         *self.client_name.lock().unwrap_or_else(PoisonError::into_inner) = hookwright_core::text::shown(name, 100);
     }
 
@@ -60,7 +63,12 @@ impl Door {
     }
 
     pub(crate) fn tell(&self, client: &ConnectionTo<Client>, session: &str) -> Tell {
-        Tell { client: client.clone(), session: session.to_owned(), notices: self.notices.load(Ordering::Relaxed) }
+        Tell {
+            client: client.clone(),
+            session: session.to_owned(),
+            notices: self.notices.load(Ordering::Relaxed),
+            compactions: self.compactions.load(Ordering::Relaxed),
+        }
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {

@@ -136,7 +136,7 @@ pub(crate) fn answer<T: JsonRpcResponse>(responder: Responder<T>, result: Result
 fn initialize(door: &Door, request: &InitializeRequest) -> InitializeResponse {
     let session = request.client_capabilities.session.as_ref();
     let name = request.client_info.as_ref().map_or("an ACP client", |info| &info.name);
-    door.meet(name, session.is_some_and(|s| s.notices.is_some()));
+    door.meet(name, session.is_some_and(|s| s.notices.is_some()), session.is_some_and(|s| s.compaction.is_some()));
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .delete(SessionDeleteCapabilities::new())

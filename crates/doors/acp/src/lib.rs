@@ -18,9 +18,11 @@ mod mode;
 mod open;
 mod permission;
 mod prompt;
+mod retell;
 mod session;
 mod tell;
 mod teller;
+mod telling;
 mod wire;
 mod wiring;
 

@@ -28,6 +28,8 @@ pub(crate) struct Tell {
     pub(crate) session: String,
     /// Whether it shows notices.
     pub(crate) notices: bool,
+    /// Whether it shows compactions.
+    pub(crate) compactions: bool,
 }
 
 impl Tell {
