@@ -7,6 +7,7 @@ mod decide;
 mod hostile;
 mod lifecycle;
 mod real;
+mod robust;
 mod servers;
 mod sessions;
 mod subagents;

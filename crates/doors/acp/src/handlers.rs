@@ -124,6 +124,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_close(async move |_| {
             // What is cancelled by this is still told: the client may read on after it closed its own side.
             d12.end_all().await;
+            d12.closed.cancel();
             Ok(())
         })
         .connect_to(transport)

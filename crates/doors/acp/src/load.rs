@@ -99,11 +99,9 @@ async fn reopen(
             )
         } else {
             let title = format!("The prompt before was left unfinished (job {job})");
-            (
-                title,
-                format!("`hookwright jobs resume {job}` goes on with it. The next prompt cancels it."),
-                "unfinished",
-            )
+            let resume = format!("`hookwright jobs resume {job}` goes on with it. ");
+            let resume = if door.wiring.can_be_resumed(&row) { resume } else { String::new() };
+            (title, format!("{resume}The next prompt cancels it."), "unfinished")
         };
         tell.notice(Weight::Warning, &title, Some(&next), json!({"job": job, "state": word}));
     }

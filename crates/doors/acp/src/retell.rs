@@ -93,6 +93,7 @@ impl Told<'_> {
         let is_held = |at: usize| Some(at) == last_text && (machine.outcome().is_some() || at + 1 == said.len());
         let mut turn = 0;
         for (i, what) in said.iter().enumerate() {
+            self.tell.room().await;
             let (text, calls) = match what {
                 Said::Message(Message::Assistant { text, calls, .. }) => (text, calls),
                 Said::Message(_) => continue,
@@ -116,6 +117,7 @@ impl Told<'_> {
                     }
                     _ => None,
                 };
+                self.tell.room().await;
                 self.call(&format!("t{turn}.c{n}"), call, end).await;
             }
         }

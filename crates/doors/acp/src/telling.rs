@@ -1,5 +1,6 @@
 //! What a prompt's job and the jobs below it do, told to the client in order.
 //!
+//! Invariant: a job never waits for a client that does not read; one that lets too much pile up has its prompt cancelled.
 //! Invariant: what happens in a job is told in its order; the client's questions are withdrawn when nobody needs to decide them any more.
 
 use crate::door::Door;
@@ -17,9 +18,14 @@ use hookwright_runtime::values::Values;
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+/// What may pile up of a prompt that its client does not read (64 MiB).
+const PILE_BYTES: usize = 64 * 1024 * 1024;
+/// What a record counts: small values stand in it.
+const RECORD_BYTES: usize = 16 * 1024;
 
 /// The observer of a prompt's job, and what tells the client what it sees. `cancel` cancels the prompt.
 pub(crate) fn of(
@@ -30,8 +36,10 @@ pub(crate) fn of(
 ) -> (Arc<dyn Observer>, Telling) {
     let (to, receiver) = mpsc::unbounded_channel();
     let teller = Teller::new(tell.clone(), Values::new(door.wiring.store()), session.cwd.clone(), None);
+    let piled = Arc::new(AtomicUsize::new(0));
+    let relay = Relay { to, job: None, piled: piled.clone(), cancel: cancel.clone() };
     let (below, questions) = (HashMap::new(), HashMap::new());
-    (Arc::new(Relay { to, job: None }), Telling { door, session, tell, cancel, receiver, teller, below, questions })
+    (Arc::new(relay), Telling { door, session, tell, cancel, receiver, piled, teller, below, questions })
 }
 
 /// What an observer hands on. `job`: a subagent's.
@@ -43,11 +51,36 @@ enum Told {
     Child { spec: Box<JobSpec>, earlier: Vec<Record> },
 }
 
+impl Told {
+    /// About how many bytes it holds.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Notice { what: text, .. } => text.len() + 64,
+            Self::Record { .. } | Self::Waiting(_) | Self::Child { .. } => RECORD_BYTES,
+        }
+    }
+}
+
 /// The observer of one job: it must not block, so it hands everything on.
 struct Relay {
     to: mpsc::UnboundedSender<Told>,
     /// A subagent's job; none for the prompt's own.
     job: Option<Arc<str>>,
+    /// Bytes of what was handed on and is not told yet, about.
+    piled: Arc<AtomicUsize>,
+    /// Cancels the prompt.
+    cancel: CancellationToken,
+}
+
+impl Relay {
+    fn hand_on(&self, told: Told) {
+        let piled = self.piled.fetch_add(told.weight(), Ordering::Relaxed);
+        if piled > PILE_BYTES && !self.cancel.is_cancelled() {
+            tracing::warn!("the client does not read what it is told: its prompt is cancelled");
+            self.cancel.cancel();
+        }
+        let _ = self.to.send(told);
+    }
 }
 
 impl Observer for Relay {
@@ -61,12 +94,13 @@ impl Observer for Relay {
             Event::Waiting { approval, .. } => Told::Waiting(Box::new(approval.clone())),
             Event::Notice(what) => Told::Notice { what: what.to_owned(), job },
         };
-        let _ = self.to.send(told);
+        self.hand_on(told);
     }
 
     fn child(&self, spec: &JobSpec, earlier: &[Record]) -> Arc<dyn Observer> {
-        let _ = self.to.send(Told::Child { spec: Box::new(spec.clone()), earlier: earlier.to_vec() });
-        Arc::new(Self { to: self.to.clone(), job: Some(spec.job.as_str().into()) })
+        self.hand_on(Told::Child { spec: Box::new(spec.clone()), earlier: earlier.to_vec() });
+        let (to, piled, cancel) = (self.to.clone(), self.piled.clone(), self.cancel.clone());
+        Arc::new(Self { to, job: Some(spec.job.as_str().into()), piled, cancel })
     }
 }
 
@@ -77,6 +111,7 @@ pub(crate) struct Telling {
     tell: Tell,
     cancel: CancellationToken,
     receiver: mpsc::UnboundedReceiver<Told>,
+    piled: Arc<AtomicUsize>,
     teller: Teller,
     /// Of subagents' jobs that are not over.
     below: HashMap<String, Teller>,
@@ -97,6 +132,12 @@ impl Telling {
     /// Until the job's run is over, and its observer gone.
     pub(crate) async fn to_the_end(mut self) {
         while let Some(told) = self.receiver.recv().await {
+            // A prompt that was cancelled must end, whether somebody reads of it or not.
+            tokio::select! {
+                () = self.tell.room() => {}
+                () = self.cancel.cancelled() => {}
+            }
+            self.piled.fetch_sub(told.weight(), Ordering::Relaxed);
             match told {
                 Told::Text(piece) => self.teller.text(&piece),
                 Told::Notice { what, job } => {
