@@ -97,7 +97,7 @@ impl Prompt {
         let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };
         // The observer goes with the run: then the telling ends.
         let runs = run(ready.deps, Which::New(Box::new(ready.run)), options, observer);
-        let (end, ()) = tokio::join!(runs, telling.to_the_end());
+        let (end, ()) = tokio::join!(runs, telling.run());
         self.touch().await;
         match end {
             Ok(End::Finished(outcome)) => Self::response(&job, &outcome),

@@ -26,7 +26,7 @@ pub(crate) async fn all(door: &Door, tell: &Tell, state: &SessionState) -> Resul
     let mut jobs = vec![];
     let mut last = state.continues.clone();
     if let Some(row) = &state.unfinished {
-        last = whole(door, &row.job.id).await?.machine.spec().continues.clone();
+        last.clone_from(&whole(door, &row.job.id).await?.machine.spec().continues);
         jobs.push(row.job.id.clone());
     }
     if let Some(last) = last {

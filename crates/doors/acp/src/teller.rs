@@ -150,7 +150,7 @@ impl Teller {
             }
             // All jobs of a session have the same servers: the first one tells.
             Fact::ToolState { tool, state, why } if self.within.is_none() => {
-                self.tool_state(tool, state, why.as_deref())
+                self.tool_state(tool, state, why.as_deref());
             }
             Fact::LifecycleAnswered { effect, answers } => self.advised(effect, answers).await,
             Fact::Finished { outcome } => self.finished(outcome).await,

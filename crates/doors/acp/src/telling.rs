@@ -130,7 +130,7 @@ struct Asked {
 
 impl Telling {
     /// Until the job's run is over, and its observer gone.
-    pub(crate) async fn to_the_end(mut self) {
+    pub(crate) async fn run(mut self) {
         while let Some(told) = self.receiver.recv().await {
             // A prompt that was cancelled must end, whether somebody reads of it or not.
             tokio::select! {

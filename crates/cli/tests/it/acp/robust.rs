@@ -218,7 +218,7 @@ fn twenty_sessions_are_prompted_at_once() {
 
 #[test]
 fn a_flood_of_bad_frames_is_answered_frame_by_frame_and_costs_no_memory() {
-    const FRAMES: usize = 20_000;
+    const FRAMES: usize = 10_000;
     let world = git(says("allow", json!({})), json!({}), push());
     let mut client = Client::new(&world, &[]);
     let session = client.session(json!([]));
@@ -233,7 +233,7 @@ fn a_flood_of_bad_frames_is_answered_frame_by_frame_and_costs_no_memory() {
 
 #[test]
 fn a_client_that_stops_reading_costs_bounded_memory_and_reads_on_where_it_stopped() {
-    let words = 100_000;
+    let words = 8_000;
     let world = World::with(crate::support::Plugin::new("p").turns(json!([{"say": "word ".repeat(words)}])));
     let mut client = Client::new(&world, &[]);
     let (one, two) = (client.session(json!([])), client.session(json!([])));
@@ -260,7 +260,7 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_reads_on_where_it_stoppe
 
 #[test]
 fn a_client_that_never_reads_again_does_not_keep_the_process_alive() {
-    let world = World::with(crate::support::Plugin::new("p").turns(json!([{"say": "word ".repeat(100_000)}])));
+    let world = World::with(crate::support::Plugin::new("p").turns(json!([{"say": "word ".repeat(8_000)}])));
     let mut client = Client::new(&world, &[]);
     let session = client.session(json!([]));
     client.deaf(true);

@@ -39,8 +39,8 @@ fn jobs(world: &World) -> Vec<Value> {
 
 /// The last status that a call was told to have.
 fn status(client: &Client, id: &Value) -> Value {
-    let updates = client.updates("tool_call_update").into_iter();
-    updates.filter(|u| u["toolCallId"] == *id && u.get("status").is_some()).next_back().unwrap()["status"].clone()
+    let mut updates = client.updates("tool_call_update").into_iter();
+    updates.rfind(|u| u["toolCallId"] == *id && u.get("status").is_some()).unwrap()["status"].clone()
 }
 
 #[test]
