@@ -66,7 +66,10 @@ impl From<hookwright_runtime::ports::store::StoreError> for CliError {
             StoreError::NotFound { kind: "job", .. } => Some("`hookwright jobs list` shows the jobs of this store"),
             StoreError::NotFound { .. } => Some("`hookwright approvals list --all` shows the approvals of this store"),
             StoreError::Leased { .. } => Some("wait until that process ends, or decide and cancel from here"),
-            StoreError::Ambiguous { .. } | StoreError::LeaseLost { .. } | StoreError::Failed(_) => None,
+            StoreError::Ambiguous { .. }
+            | StoreError::LeaseLost { .. }
+            | StoreError::SessionMoved { .. }
+            | StoreError::Failed(_) => None,
         };
         let kind = if matches!(error, StoreError::NotFound { .. }) { "NotFound" } else { "Store" };
         Self { code: FAILED, kind, message: error.to_string(), hint: hint.map(str::to_owned) }

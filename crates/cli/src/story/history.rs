@@ -309,6 +309,12 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
     }
     put("tenant", Role::Plain, &row.job.tenant);
     put("session", Role::Plain, &row.job.session);
+    if let Some(door) = row.job.origin["door"].as_str() {
+        put("door", Role::Plain, door);
+    }
+    if let Some(earlier) = spec.and_then(|spec| spec.continues.as_ref()) {
+        put("continues", Role::Plain, &earlier.job);
+    }
     if let Some(parent) = &row.job.parent {
         put("started by", Role::Plain, parent);
     }
@@ -332,7 +338,7 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
         put("waits for", Role::Warn, &format!("{} (expires {expiry})", approval.id));
         put("", Role::Dim, &format!("hookwright approvals show {}", approval.id));
     }
-    if !row.status.is_final() && !row.running {
+    if !row.status.is_final() && !row.running && crate::acp::job::client_servers(row).is_empty() {
         put("go on", Role::Dim, &format!("hookwright jobs resume {}", row.job.id));
     }
     out

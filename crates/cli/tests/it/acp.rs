@@ -2,12 +2,15 @@
 
 mod cancel;
 mod client;
+mod compaction;
 mod decide;
 mod hostile;
 mod lifecycle;
 mod real;
+mod robust;
 mod servers;
 mod sessions;
+mod subagents;
 
 use crate::support::{Plugin, World, function, says};
 use client::{Client, normal};
@@ -45,6 +48,11 @@ fn version_1_is_answered_whatever_a_client_asks_for() {
         let can = &hello["agentCapabilities"];
         assert_eq!(can["loadSession"], true);
         assert_eq!(can["mcpCapabilities"]["http"], true);
+        let takes = &can["promptCapabilities"];
+        assert_eq!(takes["embeddedContext"], true);
+        for refused in ["image", "audio"] {
+            assert_ne!(takes[refused], true, "{refused} is refused: {hello:#}");
+        }
         for key in ["list", "delete", "resume", "close"] {
             assert!(can["sessionCapabilities"][key].is_object(), "{key}: {hello:#}");
         }
