@@ -159,8 +159,10 @@ fn to_do(agent: &str, servers: Option<&str>, more: &[&str]) -> (World, Finished)
 
 /// What lifecycle hooks said in a job, in order: the bodies as the model reads them.
 fn bodies(done: &Finished) -> Vec<Value> {
-    let answers =
-        done.records("lifecycle_answered").into_iter().flat_map(|r| r["answers"].as_array().cloned().unwrap());
+    let answers = done
+        .records("lifecycle_answered")
+        .into_iter()
+        .flat_map(|r| r["answers"].as_array().cloned().unwrap_or_default());
     let texts = answers.filter_map(|a| a["outcome"]["body"]["value"].as_str().map(str::to_owned));
     texts.map(|text| serde_json::from_str(&text).unwrap()).collect()
 }
@@ -173,9 +175,8 @@ fn the_to_do_lists_planner_is_reminded_by_stop_and_ends_when_nothing_is_open() {
     let text = "2 of 3 to-do items are open:\n2. mend the fault\n3. write a test\nDo them and `tick` them, or `drop` those that are \
                 not needed and say why.";
     assert_eq!(bodies(&done), [json!({"hook": "_Stop", "server": "todo", "text": text})]);
-    let outcomes = done.records("lifecycle_answered");
-    assert_eq!(outcomes.len(), 2, "it is asked again, and has nothing to say");
-    assert_eq!(outcomes[1]["answers"][0]["outcome"]["outcome"], "nothing");
+    let last = done.records("lifecycle_answered").pop().unwrap();
+    assert_eq!(last["answers"][0]["outcome"]["outcome"], "nothing", "it is asked again, and has nothing to say");
 }
 
 #[test]
