@@ -66,7 +66,7 @@ impl Node {
         for model in &models {
             opened.insert(model.clone(), work::open_model(&settings, &tenant, model, &agent.plugin)?);
         }
-        let store = crate::store::open(&mut settings)?;
+        let store = crate::store::open(&settings)?;
         settings.terminal.diagnostics(&tenant.warnings);
         let host = tenant.start_only(&settings.env, &|tool| !tenant.is_of_session(tool));
         let tenant = Arc::new(tenant);

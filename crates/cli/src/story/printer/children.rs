@@ -78,7 +78,7 @@ impl Child {
         let Some(last) = self.rest.rfind('\n') else { return String::new() };
         let rest = self.rest.split_off(last + 1);
         let whole = std::mem::replace(&mut self.rest, rest);
-        whole.split_inclusive('\n').map(|line| format!("{}{line}", self.prefix)).collect()
+        whole.split_inclusive('\n').flat_map(|line| [self.prefix.as_str(), line]).collect()
     }
 
     fn end(&mut self) -> String {
