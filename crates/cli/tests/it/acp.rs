@@ -2,6 +2,7 @@
 
 mod cancel;
 mod client;
+mod compacting;
 mod decide;
 mod hostile;
 mod lifecycle;

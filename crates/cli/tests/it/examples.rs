@@ -148,9 +148,9 @@ fn to_do(agent: &str, servers: Option<&str>, more: &[&str]) -> (World, Finished)
         &world,
         &program,
         |command| {
-            servers.into_iter().for_each(|s| {
-                command.env("MCP_HOOK_SERVERS", s);
-            })
+            if let Some(servers) = servers {
+                command.env("MCP_HOOK_SERVERS", servers);
+            }
         },
         &args,
     );

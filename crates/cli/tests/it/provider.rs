@@ -90,17 +90,25 @@ impl Provider {
         Self { address, play, seen }
     }
 
-    /// The variables that lead a process here.
+    /// Leads a process here.
     pub(crate) fn lead(&self, command: &mut Command) {
+        command.envs(self.variables());
+    }
+
+    /// The variables that lead a process here.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let at = |path: &str| format!("http://{}{path}", self.address);
-        command
-            .env("ANTHROPIC_BASE_URL", at(""))
-            .env("GOOGLE_GEMINI_BASE_URL", at(""))
-            .env("OPENAI_BASE_URL", at("/v1"))
-            .env("HOOKWRIGHT_COMPATIBLE_BASE_URL", at("/v1"));
-        for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"] {
-            command.env(key, "sk-test-0123456789abcdef");
-        }
+        let mut all = vec![
+            ("ANTHROPIC_BASE_URL", at("")),
+            ("GOOGLE_GEMINI_BASE_URL", at("")),
+            ("OPENAI_BASE_URL", at("/v1")),
+            ("HOOKWRIGHT_COMPATIBLE_BASE_URL", at("/v1")),
+        ];
+        all.extend(
+            ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
+                .map(|key| (key, "sk-test-0123456789abcdef".into())),
+        );
+        all
     }
 
     pub(crate) fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
