@@ -4,10 +4,11 @@
 
 use crate::ports::clock::Clock;
 use crate::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, Decision, Store, StoreError};
+use crate::replayed::replayed;
 use crate::values::Values;
 use hookwright_core::approval::Approval;
-use hookwright_core::history::replay;
 use hookwright_core::text;
+use std::sync::Arc;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,13 +129,10 @@ pub(crate) fn unfit(decision: &Decision, asked: &Approval, opened_ms: u64) -> Op
 /// What was asked, by the history of the row's job, if the row says the same.
 pub async fn asked(store: &dyn Store, row: &ApprovalRow) -> Result<Result<Asked, NotAsked>, StoreError> {
     let (job, id) = (text::shown(&row.job, 200), text::shown(&row.id, 200));
-    let records = store.records(&row.job, 0).await?;
-    // A long history takes a while, and others share this thread.
-    let replayed = tokio::task::spawn_blocking(move || replay(&records)).await;
-    let machine = match replayed {
-        Ok(Ok((machine, _))) => machine,
-        Ok(Err(why)) => return Ok(Err(NotAsked::History { job, why: why.to_string() })),
-        Err(_) => return Ok(Err(NotAsked::History { job, why: "the process is stopping".into() })),
+    let records = Arc::new(store.records(&row.job, 0).await?);
+    let machine = match replayed(&records).await {
+        Ok((machine, _)) => machine,
+        Err(why) => return Ok(Err(NotAsked::History { job, why: why.to_string() })),
     };
     let Some((_, asked, opened_ms)) = machine.opened(&row.id).filter(|_| machine.spec().job == row.job) else {
         return Ok(Err(NotAsked::NotWaiting { job, id }));

@@ -14,6 +14,7 @@ pub mod lifecycle;
 pub mod observe;
 pub mod ports;
 pub mod probe;
+pub mod replayed;
 pub mod session;
 pub mod toolbox;
 pub mod values;

@@ -3,8 +3,9 @@
 use crate::job::RunError;
 use crate::ports::sessions::Sessions;
 use crate::ports::store::JobRow;
-use hookwright_core::history::replay;
+use crate::replayed::replayed;
 use hookwright_core::job::{Continues, Machine};
+use std::sync::Arc;
 
 /// Where a session stands.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ pub async fn state(store: &dyn Sessions, session: &str) -> Result<SessionState, 
         return Ok(SessionState { unfinished: Some(row.clone()), ..SessionState::default() });
     }
     let Some(row) = jobs.last() else { return Ok(SessionState::default()) };
-    let texts = store.records(&row.job.id, 0).await?;
-    let (machine, _) = replay(&texts).map_err(|why| RunError::Replay { job: row.job.id.clone(), why })?;
+    let texts = Arc::new(store.records(&row.job.id, 0).await?);
+    let (machine, _) = replayed(&texts).await.map_err(|why| RunError::Replay { job: row.job.id.clone(), why })?;
     Ok(SessionState { continues: Some(machine.session_state()), last: Some(machine), unfinished: None })
 }

@@ -24,7 +24,7 @@ fn folders_of(name: &str) -> Vec<String> {
 fn the_core_has_nothing_to_say_about_manifests_of_examples_and_templates() {
     let folders = folders_of("plugin.yaml");
     let ours = |place: &str| folders.iter().filter(|folder| folder.starts_with(place)).count();
-    assert_eq!((ours("examples/"), ours("crates/cli/templates/")), (7, 3), "{folders:?}");
+    assert_eq!((ours("examples/"), ours("crates/cli/templates/")), (9, 3), "{folders:?}");
     let mut wrong = Vec::new();
     for folder in folders.iter().filter(|folder| folder.starts_with("examples/") || folder.contains("/templates/")) {
         let text = text(&format!("{folder}/plugin.yaml")).unwrap().replace("{{name}}", "guard");
@@ -38,6 +38,10 @@ fn the_core_has_nothing_to_say_about_manifests_of_examples_and_templates() {
 fn every_plugin_has_a_readme_and_events_with_what_must_come_of_them() {
     for folder in folders_of("plugin.yaml").iter().filter(|folder| folder.starts_with("examples/")) {
         assert!(root().join(folder).join("README.md").is_file(), "{folder}");
+        // Lifecycle hooks have no events to ask about: what they do is seen in jobs.
+        if !text(&format!("{folder}/plugin.yaml")).unwrap().contains("\nhooks:") {
+            continue;
+        }
         let names: Vec<_> = files().into_iter().filter(|file| file.starts_with(&format!("{folder}/events/"))).collect();
         let expected: Vec<_> = names.iter().filter(|name| name.ends_with(".expected.json")).collect();
         assert!(!expected.is_empty() && names.len() == 2 * expected.len(), "{folder}: {names:?}");

@@ -56,8 +56,8 @@ pub struct Needs {
 /// What a compaction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
-    /// Messages from this one on stay, beside the first (the job's input); those between are replaced. 1: none is replaced, only
-    /// results are cut.
+    /// Messages from this one on stay, beside the first (the job's input); those between are replaced, with all messages
+    /// of the session's earlier jobs. 1 in a session's first job: none is replaced, only results are cut.
     pub keep_from: usize,
     /// Tokens of the summary; 0 where none is made.
     #[serde(default, skip_serializing_if = "is_zero")]

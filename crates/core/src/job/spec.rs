@@ -7,7 +7,9 @@ use crate::stored::Stored;
 use crate::subagent::SubagentSpec;
 use serde::{Deserialize, Serialize};
 
-/// The version of the machine's logic: 2 knows lifecycle hooks. Older histories replay with the logic they were made with (SPEC §8).
+/// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
+///
+/// 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1 does none of these.
 pub const LOGIC_VERSION: u32 = 2;
 
 /// Everything that decides how a job goes on, read once when it starts.

@@ -4,12 +4,14 @@
 
 use super::RunError;
 use crate::ports::store::{Store, StoreError};
-use hookwright_core::history::{ReplayError, replay};
+use crate::replayed::replayed;
+use hookwright_core::history::ReplayError;
 use hookwright_core::job::{Continues, Machine, Mismatch};
 use hookwright_core::message::{AssistantCall, Message};
 use hookwright_core::stored::Stored;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What stands where a value was deleted: the model must not take the gap for what was said.
 const DELETED: &str = "[deleted]";
@@ -35,8 +37,8 @@ pub async fn walk(store: &dyn Store, continues: &Continues, all: bool) -> Result
         if !seen.insert(at.job.clone()) {
             return Err(fault("its session's jobs go in a circle"));
         }
-        let texts = store.records(&at.job, 0).await?;
-        let (machine, _) = replay(&texts).map_err(|why| RunError::Replay { job: at.job.clone(), why })?;
+        let texts = Arc::new(store.records(&at.job, 0).await?);
+        let (machine, _) = replayed(&texts).await.map_err(|why| RunError::Replay { job: at.job.clone(), why })?;
         if machine.spec().job != at.job || machine.session_state().conversation != at.conversation {
             return Err(fault("its conversation is not the one that a later job of its session went on with"));
         }
@@ -63,13 +65,13 @@ pub(super) async fn of(store: &dyn Store, machine: &Machine) -> Result<Vec<Messa
 pub(super) async fn prompt(store: &dyn Store, job: &str) -> Result<Option<Stored>, StoreError> {
     let texts = store.records(job, 0).await?;
     // A history that can't be read is a gap like any other here: what is lost is said in the summary's words alone.
-    let Ok((machine, _)) = replay(&texts) else { return Ok(None) };
+    let Ok((machine, _)) = replayed(&Arc::new(texts)).await else { return Ok(None) };
     let Some(Message::User { content }) = machine.conversation().first() else { return Ok(None) };
     if content.value.is_some() {
         return Ok(Some(content.clone()));
     }
     let text = store.blob(&content.sha256).await?;
-    let value = text.and_then(|text| serde_json::from_str(&text).ok()).map(std::sync::Arc::new);
+    let value = text.and_then(|text| serde_json::from_str(&text).ok()).map(Arc::new);
     Ok(value.map(|value| Stored { value: Some(value), ..content.digest_only() }))
 }
 

@@ -2,6 +2,7 @@
 
 mod inbox;
 mod resume;
+mod stand;
 
 use super::built_in::WithBuiltIn;
 use super::catalogue::ToolTraits;
@@ -14,7 +15,7 @@ use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, Follows, JobStatus, StoreError};
+use crate::ports::store::{ApprovalState, Follows, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
@@ -424,30 +425,6 @@ impl Runner {
         }
         let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
         self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
-    }
-
-    /// Whether nothing goes on until a person decides, here or in a child.
-    fn only_waits(&self) -> bool {
-        let mut pending = self.machine.pending().peekable();
-        pending.peek().is_some()
-            && pending.all(|(command, _)| match command {
-                Command::OpenApproval { .. } => true,
-                Command::CallTool { effect, tool, .. } if subagent::is_start(tool) => {
-                    self.workshop.children.only_waits(effect)
-                }
-                _ => false,
-            })
-    }
-
-    fn status(&mut self) {
-        let status = match self.machine.outcome() {
-            Some(Outcome::Completed { .. }) => JobStatus::Completed,
-            Some(Outcome::Failed { .. }) => JobStatus::Failed,
-            Some(Outcome::Cancelled { .. }) => JobStatus::Cancelled,
-            None if self.only_waits() => JobStatus::Waiting,
-            None => JobStatus::Running,
-        };
-        self.journal.status(status);
     }
 }
 

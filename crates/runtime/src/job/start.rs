@@ -7,9 +7,10 @@ use super::effects::Workshop;
 use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::ports::store::{NewJob, StoreError};
 use crate::ports::subagents::{Child, Subagents};
+use crate::replayed::replayed;
 use hookwright_core::approval::Grant;
 use hookwright_core::event::{self, Moment};
-use hookwright_core::history::{Record, replay};
+use hookwright_core::history::Record;
 use hookwright_core::job::{JobSpec, LOGIC_VERSION, Machine, Outcome, ToolOutcome};
 use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::stored::{Blob, Stored};
@@ -35,7 +36,7 @@ pub(super) struct Start<'a> {
 /// A child that was begun.
 struct Begun {
     machine: Machine,
-    texts: Vec<String>,
+    texts: Arc<Vec<String>>,
 }
 
 impl Workshop {
@@ -90,12 +91,12 @@ impl Workshop {
     /// The child's history so far, checked.
     async fn begun(&self, job: &str) -> Result<Option<Begun>, StoreError> {
         let texts = match self.deps.store.records(job, 0).await {
-            Ok(texts) => texts,
+            Ok(texts) => Arc::new(texts),
             Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         let wrong = |why: String| StoreError::Failed(format!("the child job {job} can't go on: {why}"));
-        let (machine, _) = replay(&texts).map_err(|why| wrong(why.to_string()))?;
+        let (machine, _) = replayed(&texts).await.map_err(|why| wrong(why.to_string()))?;
         let spec = machine.spec();
         if spec.job != job || spec.parent_jobs.last() != Some(&self.spec.job) {
             return Err(wrong(format!("it is not one that job {} started", self.spec.job)));

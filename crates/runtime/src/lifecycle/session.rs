@@ -1,13 +1,14 @@
 //! The end of a session.
 
-use super::{Hooks, Round};
+use super::{Hooks, Round, Watched};
 use crate::job::journal::Journal;
 use crate::job::{Deps, RunError};
 use crate::observe::{Event, Observer};
+use crate::replayed::replayed;
 use crate::values::Values;
-use hookwright_core::history::replay;
 use hookwright_core::job::Fact;
 use hookwright_core::lifecycle::{Context, Point};
+use std::sync::Arc;
 
 /// Asks `_SessionEnd`, and records what was said in the history of the session's last job. Called by the door that closes the session,
 /// when that job is over; says whether anybody was to be asked.
@@ -26,8 +27,8 @@ async fn end(
     lease: crate::ports::store::Lease,
     observer: &dyn Observer,
 ) -> Result<bool, RunError> {
-    let texts = deps.store.records(job, 0).await?;
-    let (mut machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
+    let texts = Arc::new(deps.store.records(job, 0).await?);
+    let (mut machine, head) = replayed(&texts).await.map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
     if machine.outcome().is_none() || machine.session_ended() {
         return Ok(false);
     }
@@ -38,8 +39,9 @@ async fn end(
         Some(prompt) => Values::new(deps.store.clone()).load(prompt).await.ok(),
         None => None,
     };
+    let tools = Watched::new(deps.tools.clone(), deps.standing.clone());
     let round = Round {
-        tools: &*deps.tools,
+        tools: &*tools,
         standing: &deps.standing,
         hooks: &Hooks::of_process(&deps.standing),
         spec: &spec,

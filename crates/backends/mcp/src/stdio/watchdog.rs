@@ -35,6 +35,9 @@ enum Shell {
     NotStarted,
     /// Its end of the pipe is ours.
     Runs(ChildStdin),
+    /// It takes no more: somebody stopped it. It is told nothing more, but its end of the pipe stays open: it would take that for our
+    /// death once it goes on, and end the servers of a living process.
+    Deaf(#[expect(dead_code, reason = "held open")] ChildStdin),
     /// It can't be had, or is gone.
     Missing,
 }
@@ -56,10 +59,13 @@ fn tell(what: char, group: Pid) {
     if matches!(*shell, Shell::NotStarted) {
         *shell = start().map_or_else(missing, Shell::Runs);
     }
-    if let Shell::Runs(pipe) = &mut *shell
-        && let Err(e) = pipe.write_all(format!("{what} {}\n", group.as_raw_nonzero()).as_bytes())
-    {
-        *shell = missing(e);
+    let Shell::Runs(pipe) = &mut *shell else { return };
+    if let Err(e) = pipe.write_all(format!("{what} {}\n", group.as_raw_nonzero()).as_bytes()) {
+        let full = e.kind() == std::io::ErrorKind::WouldBlock;
+        let was = std::mem::replace(&mut *shell, missing(e));
+        if let (Shell::Runs(pipe), true) = (was, full) {
+            *shell = Shell::Deaf(pipe);
+        }
     }
 }
 

@@ -274,6 +274,7 @@ pub(crate) fn server(world: &World, name: &str, mut script: Value) -> Value {
 pub(crate) fn normal(frames: &[Value], world: &World) -> Vec<Value> {
     let mut names: Vec<(String, String)> = vec![];
     let folder = world.path("").to_string_lossy().trim_end_matches('/').to_owned();
+    let tmp = format!("{}/", std::env::temp_dir().display());
     let texts: Vec<String> = frames.iter().map(Value::to_string).collect();
     for text in &texts {
         for kind in ["ses_", "job_", "ap_"] {
@@ -294,7 +295,7 @@ pub(crate) fn normal(frames: &[Value], world: &World) -> Vec<Value> {
             for (id, name) in &names {
                 text = text.replace(id, name);
             }
-            let mut frame = serde_json::from_str(&text.replace(&folder, "[folder]")).unwrap();
+            let mut frame = serde_json::from_str(&text.replace(&folder, "[folder]").replace(&tmp, "[tmp]/")).unwrap();
             settle(&mut frame);
             frame
         })

@@ -8,7 +8,8 @@ use crate::job::journal::Journal;
 use crate::job::{Deps, RunError};
 use crate::observe::{Event, Observer};
 use crate::ports::store::{ApprovalState, Lease, Store, StoreError};
-use hookwright_core::history::{ReplayError, replay};
+use crate::replayed::replayed;
+use hookwright_core::history::ReplayError;
 use hookwright_core::job::{Command, Fact, JobSpec, Mismatch, Settlement, ToolOutcome, settle};
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl Runner {
         process: String,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, RunError> {
-        let texts = deps.store.records(job, 0).await?;
-        let (machine, head) = replay(&texts).map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
+        let texts = Arc::new(deps.store.records(job, 0).await?);
+        let (machine, head) = replayed(&texts).await.map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
         if machine.spec().job != job {
             // Another job's history under this one's name: its calls must not be made again.
             let mismatch = Mismatch::Unexpected(format!("this is the history of job {}", machine.spec().job));
