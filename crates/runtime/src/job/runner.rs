@@ -84,9 +84,7 @@ impl Runner {
         let (batch, fresh) = runner.journal.take();
         let lease = runner.journal.store.create_job(run.job, Batch { follows, ..batch }).await?;
         runner.journal.lease = Some(lease);
-        for record in &fresh {
-            runner.workshop.observer.event(Event::Recorded(record));
-        }
+        fresh.iter().for_each(|record| runner.workshop.observer.event(Event::Recorded(record)));
         Ok(runner)
     }
 
