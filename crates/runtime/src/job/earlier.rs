@@ -71,7 +71,7 @@ pub(super) async fn prompt(store: &dyn Store, job: &str) -> Result<Option<Stored
         return Ok(Some(content.clone()));
     }
     let text = store.blob(&content.sha256).await?;
-    let value = text.and_then(|text| serde_json::from_str(&text).ok()).map(std::sync::Arc::new);
+    let value = text.and_then(|text| serde_json::from_str(&text).ok()).map(Arc::new);
     Ok(value.map(|value| Stored { value: Some(value), ..content.digest_only() }))
 }
 

@@ -15,7 +15,7 @@ use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, Follows, StoreError};
+use crate::ports::store::{ApprovalState, Batch, Follows, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
@@ -71,27 +71,20 @@ impl Runner {
         }
         let now = deps.clock.now_ms();
         let job = run.spec.job.clone();
-        // A subagent's job belongs to its parent's session, and is no part of its conversation.
-        let follows = run.spec.parent_jobs.is_empty().then(|| match &run.spec.continues {
-            Some(continues) => Follows::Job(continues.job.clone()),
-            None => Follows::Nothing,
-        });
         let (machine, commands) =
             Machine::new(run.spec.clone()).map_err(|why| RunError::Machine { job: job.clone(), why })?;
-        let mut journal = Journal::new(deps.store.clone(), None, Head::default(), None);
+        let (mut journal, follows) =
+            (Journal::new(deps.store.clone(), None, Head::default(), None), Follows::of(&run.spec));
         journal.record(now, Fact::Started { spec: Box::new(run.spec) });
         journal.blobs(run.blobs);
         let earlier = super::earlier::of(&*deps.store, &machine).await?;
         let mut runner = Self::assemble(deps, machine, earlier, journal, observer);
         runner.emit(now, commands)?;
         runner.status();
-        let (mut batch, fresh) = runner.journal.take();
-        batch.follows = follows;
-        let lease = runner.journal.store.create_job(run.job, batch).await?;
+        let (batch, fresh) = runner.journal.take();
+        let lease = runner.journal.store.create_job(run.job, Batch { follows, ..batch }).await?;
         runner.journal.lease = Some(lease);
-        for record in &fresh {
-            runner.workshop.observer.event(Event::Recorded(record));
-        }
+        fresh.iter().for_each(|record| runner.workshop.observer.event(Event::Recorded(record)));
         Ok(runner)
     }
 

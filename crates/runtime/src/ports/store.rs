@@ -85,6 +85,14 @@ pub enum Follows {
     Job(String),
 }
 
+impl Follows {
+    /// Of a new job; none for a subagent's, which belongs to its parent's session and is no part of its conversation.
+    pub fn of(spec: &hookwright_core::job::JobSpec) -> Option<Self> {
+        let place = || spec.continues.as_ref().map_or(Self::Nothing, |earlier| Self::Job(earlier.job.clone()));
+        spec.parent_jobs.is_empty().then(place)
+    }
+}
+
 /// A record's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordText {
