@@ -77,6 +77,11 @@ impl Chosen {
     pub(super) fn spec(&self, model: &str, cwd: &str, from_client: &[&str]) -> (AgentSpec, Vec<Blob>) {
         let mut spec = self.spec.clone();
         let mut blobs = self.blobs.clone();
+        if *model != spec.model {
+            // What was declared is true of the declared model alone.
+            spec.context_window = None;
+            spec.max_tokens = None;
+        }
         model.clone_into(&mut spec.model);
         let ids = from_client.iter().map(|id| (*id).to_owned());
         match &mut spec.tools {

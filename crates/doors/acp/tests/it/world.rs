@@ -21,7 +21,7 @@ use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnCall, TurnRequest, TurnSink};
 use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::NewJob;
+use hookwright_runtime::ports::store::{NewJob, Store as _};
 use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus, Tools};
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use serde_json::{Map, Value, json};
@@ -193,7 +193,8 @@ impl Wiring for World {
         Ok(Ready { deps, run: NewRun { job, spec, blobs: vec![] } })
     }
     async fn end_left(&self, job: &str) -> Result<(), String> {
-        Err(format!("{job} was left"))
+        let row = self.store.job(job).await.map_err(|e| e.to_string())?;
+        if row.status.is_final() { Ok(()) } else { Err(format!("{job} was left")) }
     }
 }
 
