@@ -110,3 +110,30 @@ impl Chosen {
         Ok(input)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_declares_of_its_model_is_not_said_of_another() {
+        let chosen = Chosen {
+            id: "a".into(),
+            plugin: "p".into(),
+            model: Some("x/one".into()),
+            spec: AgentSpec {
+                context_window: Some(1_000),
+                max_tokens: Some(100),
+                ..AgentSpec::new("a", "p", "x/one", 5)
+            },
+            blobs: vec![],
+            instructions: String::new(),
+            takes_json: false,
+            input_schema: None,
+        };
+        for (model, window, tokens) in [("x/one", Some(1_000), Some(100)), ("x/two", None, None)] {
+            let spec = chosen.spec(model, "/", &[]).0;
+            assert_eq!((&*spec.model, spec.context_window, spec.max_tokens), (model, window, tokens));
+        }
+    }
+}
