@@ -72,7 +72,7 @@ fn lifecycle(tenant: &Tenant, order: &Order<'_>) -> Option<LifecycleSpec> {
     let session_start = last.is_none_or(begins_nothing);
     // What is known of the session goes on with it, also over a job whose servers are not asked.
     let told = rejections_used > 0 || session_start && last.is_some();
-    (!servers.is_empty() || told).then(|| LifecycleSpec {
+    (!servers.is_empty() || told).then_some(LifecycleSpec {
         servers,
         timeout_ms: config.timeout_ms,
         max_rejections: config.max_rejections,

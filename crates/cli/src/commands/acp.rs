@@ -17,9 +17,9 @@ async fn signal() {
 }
 
 /// Nothing is waited for any more: what is left of the servers is killed where their hosts are dropped, and by the watchdog.
-fn hurried() -> CliResult {
+fn hurried() -> u8 {
     note("note: told to stop twice: servers are not waited for");
-    Ok(exit::STOPPED)
+    exit::STOPPED
 }
 
 pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
@@ -33,7 +33,7 @@ pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
             ended = &mut talk => break ended,
             () = signal() => {
                 if told {
-                    return hurried();
+                    return Ok(hurried());
                 }
                 told = true;
                 stop.cancel();
@@ -42,7 +42,7 @@ pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
     };
     tokio::select! {
         () = node.shutdown() => {}
-        () = signal() => return hurried(),
+        () = signal() => return Ok(hurried()),
     }
     match ended {
         Ended::Closed if told => Ok(exit::STOPPED),

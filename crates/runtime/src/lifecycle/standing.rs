@@ -100,3 +100,25 @@ impl Tools for Watched {
         self.inner.shutdown().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_with_a_shared_server_is_everybodys_and_with_an_own_one_nobody_elses() {
+        let shared = Arc::<Standing>::default();
+        let own = || HashSet::from(["own".to_owned()]);
+        let (one, two) = (Standing::beside(shared.clone(), own()), Standing::beside(shared, own()));
+        assert_ne!(one.timed_out("node", 1), Strike::Kill);
+        assert_eq!(two.timed_out("node", 1), Strike::Kill);
+        assert_ne!(one.timed_out("own", 1), Strike::Kill);
+        assert_ne!(two.timed_out("own", 1), Strike::Kill);
+        one.saw("node", Seen::default());
+        one.saw("own", Seen::default());
+        let mut seen: Vec<_> = two.all_seen().into_keys().collect();
+        seen.extend(one.all_seen().into_keys());
+        seen.sort();
+        assert_eq!(seen, ["node", "node", "own"]);
+    }
+}
