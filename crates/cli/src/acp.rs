@@ -20,7 +20,7 @@ use hookwright_mcp::McpHost;
 use hookwright_runtime::approvals::Say;
 use hookwright_runtime::job::Deps;
 use hookwright_runtime::lifecycle::{self, Standing};
-use hookwright_runtime::observe::Silent;
+use hookwright_runtime::observe::Observer;
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::sessions::Sessions;
@@ -44,6 +44,8 @@ pub(crate) struct Node {
     opened: HashMap<String, Arc<dyn Model>>,
     mode: Mode,
     person: Person,
+    /// The patience with the servers that all sessions share.
+    shared: Arc<Standing>,
     /// The patience with each session's servers.
     standing: Mutex<HashMap<String, Arc<Standing>>>,
     watcher: tokio::task::JoinHandle<()>,
@@ -84,6 +86,7 @@ impl Node {
             opened,
             mode: args.mode.unwrap_or_default().into(),
             person: people::person(args.name.as_deref()),
+            shared: Arc::default(),
             standing: Mutex::default(),
             watcher,
             settings,
@@ -96,9 +99,13 @@ impl Node {
         self.host.shutdown().await;
     }
 
-    fn standing(&self, session: &str) -> Arc<Standing> {
+    fn standing(&self, session: &str, equipment: &Equipment) -> Arc<Standing> {
         let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(session.to_owned()).or_default().clone()
+        let new = || {
+            let own = equipment.own.iter().map(|server| server.tool.clone()).collect();
+            Arc::new(Standing::beside(self.shared.clone(), own))
+        };
+        all.entry(session.to_owned()).or_insert_with(new).clone()
     }
 
     fn deps(&self, session: &str, equipment: &Equipment, model: &str) -> Result<Deps, String> {
@@ -110,7 +117,7 @@ impl Node {
             clock: Arc::new(SystemClock),
             traits: servers::traits(&self.tenant, equipment),
             subagents: Some(work::TenantAgents::new(self.tenant.clone(), self.settings.env.clone())),
-            standing: self.standing(session),
+            standing: self.standing(session, equipment),
             checkpoint: work::checkpoint(&self.settings.env),
         })
     }
@@ -168,23 +175,27 @@ impl Wiring for Node {
 
     async fn end_left(&self, job: &str) -> Result<(), String> {
         let by = &self.person.name;
-        let asked = self.store.request_cancel(job, by, SystemClock.now_ms()).await;
-        asked.map_err(|e| e.to_string())?;
-        work::cancel_idle(self.store.clone(), job, by).await.map(drop).map_err(|e| e.message)
+        let row = self.store.job(job).await.map_err(|e| e.to_string())?;
+        if !row.status.is_final() {
+            let asked = self.store.request_cancel(job, by, SystemClock.now_ms()).await;
+            asked.map_err(|e| e.to_string())?;
+            work::cancel_idle(self.store.clone(), job, by).await.map_err(|e| e.message)?;
+        }
+        // Nobody else would end what it had started.
+        work::cancel_below(&self.store, job, by).await.map_err(|e| e.message)
     }
 
-    async fn session_ends(&self, session: &str, equipment: &Equipment) {
+    async fn session_ends(&self, session: &str, equipment: &Equipment, observer: &dyn Observer) -> Result<(), String> {
         let ended = async {
             let state = session::state(&*self.store, session).await.map_err(|e| e.to_string())?;
             let Some(last) = state.last else { return Ok(()) };
             let model = self.models.first().map_or("", String::as_str);
             let deps = self.deps(session, equipment, model)?;
             let job = last.spec().job.clone();
-            lifecycle::session_end(&deps, &job, &Silent).await.map(drop).map_err(|e| e.to_string())
+            lifecycle::session_end(&deps, &job, observer).await.map(drop).map_err(|e| e.to_string())
         };
-        if let Err(why) = ended.await {
-            tracing::warn!(session, why, "servers were not asked about the end of the session");
-        }
+        let ended = ended.await;
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        ended
     }
 }

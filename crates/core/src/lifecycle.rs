@@ -97,7 +97,7 @@ impl Point {
 /// The lifecycle hooks of a job, as they were configured when it started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LifecycleSpec {
-    /// Ids of the tools whose lifecycle hooks are asked, in the tenant's order. Never empty.
+    /// Ids of the tools whose lifecycle hooks are asked, in the tenant's order. Empty: none, and the rest goes on with the session.
     pub servers: Vec<String>,
     /// Milliseconds that one hook may take.
     pub timeout_ms: u64,

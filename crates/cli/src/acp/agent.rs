@@ -77,6 +77,11 @@ impl Chosen {
     pub(super) fn spec(&self, model: &str, cwd: &str, from_client: &[&str]) -> (AgentSpec, Vec<Blob>) {
         let mut spec = self.spec.clone();
         let mut blobs = self.blobs.clone();
+        if *model != spec.model {
+            // What was declared is true of the declared model alone.
+            spec.context_window = None;
+            spec.max_tokens = None;
+        }
         model.clone_into(&mut spec.model);
         let ids = from_client.iter().map(|id| (*id).to_owned());
         match &mut spec.tools {
@@ -103,5 +108,32 @@ impl Chosen {
         hookwright_core::event::check_value(moment, &input, self.input_schema.as_ref())
             .map_err(|e| format!("the prompt does not fit the agent {}: {e}", self.id))?;
         Ok(input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_declares_of_its_model_is_not_said_of_another() {
+        let chosen = Chosen {
+            id: "a".into(),
+            plugin: "p".into(),
+            model: Some("x/one".into()),
+            spec: AgentSpec {
+                context_window: Some(1_000),
+                max_tokens: Some(100),
+                ..AgentSpec::new("a", "p", "x/one", 5)
+            },
+            blobs: vec![],
+            instructions: String::new(),
+            takes_json: false,
+            input_schema: None,
+        };
+        for (model, window, tokens) in [("x/one", Some(1_000), Some(100)), ("x/two", None, None)] {
+            let spec = chosen.spec(model, "/", &[]).0;
+            assert_eq!((&*spec.model, spec.context_window, spec.max_tokens), (model, window, tokens));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::agent::Chosen;
 use crate::setup::Tenant;
 use hookwright_acp::{Order, OwnServer};
-use hookwright_core::job::{JobSpec, LOGIC_VERSION};
+use hookwright_core::job::{JobSpec, LOGIC_VERSION, Machine};
 use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::stored::Stored;
 use hookwright_runtime::job::NewRun;
@@ -67,11 +67,23 @@ fn lifecycle(tenant: &Tenant, order: &Order<'_>) -> Option<LifecycleSpec> {
     let allowed = |server: &&OwnServer| config.servers.allows(&server.name) || config.servers.allows(&server.tool);
     let mut servers = tenant.lifecycle().map(|l| l.servers).unwrap_or_default();
     servers.extend(order.equipment.own.iter().filter(|s| s.from_client).filter(allowed).map(|s| s.tool.clone()));
-    (!servers.is_empty()).then(|| LifecycleSpec {
+    let last = order.state.last.as_ref();
+    let rejections_used = last.map_or(0, Machine::rejections_used);
+    let session_start = last.is_none_or(begins_nothing);
+    // What is known of the session goes on with it, also over a job whose servers are not asked.
+    let told = rejections_used > 0 || session_start && last.is_some();
+    (!servers.is_empty() || told).then_some(LifecycleSpec {
         servers,
         timeout_ms: config.timeout_ms,
         max_rejections: config.max_rejections,
-        rejections_used: order.state.last.as_ref().map_or(0, hookwright_core::job::Machine::rejections_used),
-        session_start: order.state.continues.is_none(),
+        rejections_used,
+        session_start,
     })
+}
+
+/// Whether a session whose last job this is has had no model's turn yet, so that it is still to begin.
+fn begins_nothing(last: &Machine) -> bool {
+    let spec = last.spec();
+    let before = spec.continues.is_none() || spec.lifecycle.as_ref().is_some_and(|l| l.session_start);
+    last.turn() == 0 && before
 }

@@ -39,6 +39,7 @@ pub(super) fn equip(
         .map(|spec| OwnServer { name: spec.id.clone(), tool: spec.id.clone(), from_client: false })
         .collect();
     let mut taken: HashSet<String> = tenant.tool_ids().map(str::to_owned).collect();
+    let left_out = servers.len().saturating_sub(MAX_SERVERS);
     for server in servers.into_iter().take(MAX_SERVERS) {
         let tool = id_of(&server.name, &taken);
         taken.insert(tool.clone());
@@ -50,7 +51,12 @@ pub(super) fn equip(
         let config = HostConfig { message_bytes, changes_kept: CHANGES_KEPT, ..HostConfig::default() };
         McpHost::start(specs, config) as Arc<dyn Tools>
     });
-    let warnings = unknown(tenant, &own);
+    let mut warnings = unknown(tenant, &own);
+    if left_out > 0 {
+        warnings.push(format!(
+            "a session has at most {MAX_SERVERS} servers of its client: the last {left_out} of them are left out"
+        ));
+    }
     Equipment { tools: Toolbox::new(node, host), own, warnings }
 }
 
@@ -123,21 +129,15 @@ fn spec_of(env: &Environment, tool: &str, cwd: &str, reach: Reach) -> ToolSpec {
     ToolSpec::from_decl(&decl, Path::new(cwd), &lookup)
 }
 
-/// Values as a manifest has them; those that look like secrets go by name, so that errors never show them.
+/// Values as a manifest has them. All go by name, so that errors never show them: which are secrets is not known.
 fn values(given: Vec<(String, String)>, secrets: &mut HashMap<String, String>) -> BTreeMap<String, Secret> {
     given
         .into_iter()
         .map(|(name, value)| {
-            let upper = name.to_ascii_uppercase();
-            let secret = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CRED", "COOKIE"].iter().any(|w| upper.contains(w));
-            if secret && !value.is_empty() {
-                // Under a name that is no variable of ours.
-                let from = format!("client's {name}");
-                secrets.insert(from.clone(), value);
-                (name, Secret::From { from })
-            } else {
-                (name, Secret::Plain(value))
-            }
+            // Under a name that is no variable of ours.
+            let from = format!("client's {name}");
+            secrets.insert(from.clone(), value);
+            (name, Secret::From { from })
         })
         .collect()
 }
@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_goes_by_name() {
+    fn every_value_of_a_client_goes_by_name() {
         let mut secrets = HashMap::new();
         let given = [("GITHUB_TOKEN", "t0k"), ("LOG", "info"), ("Authorization", "Bearer x")];
         let given = given.map(|(n, v)| (n.to_owned(), v.to_owned())).to_vec();
         let values = values(given, &mut secrets);
-        assert_eq!(values["LOG"], Secret::Plain("info".into()));
+        assert!(matches!(&values["LOG"], Secret::From { from } if secrets[from] == "info"));
         assert!(matches!(&values["GITHUB_TOKEN"], Secret::From { from } if secrets[from] == "t0k"));
         assert!(matches!(&values["Authorization"], Secret::From { from } if secrets[from] == "Bearer x"));
     }

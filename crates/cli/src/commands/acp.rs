@@ -8,6 +8,20 @@ use crate::terminal::note;
 use hookwright_acp::{Ended, Frames, serve};
 use tokio_util::sync::CancellationToken;
 
+/// Any signal that tells the process to stop.
+async fn signal() {
+    tokio::select! {
+        () = crate::signals::stop() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+/// Nothing is waited for any more: what is left of the servers is killed where their hosts are dropped, and by the watchdog.
+fn hurried() -> u8 {
+    note("note: told to stop twice: servers are not waited for");
+    exit::STOPPED
+}
+
 pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
     let node = Node::start(settings, &args)?;
     let stop = CancellationToken::new();
@@ -17,17 +31,19 @@ pub(crate) async fn run(settings: Settings, args: AcpArgs) -> CliResult {
     let ended = loop {
         tokio::select! {
             ended = &mut talk => break ended,
-            () = crate::signals::stop(), if !told => {
-                told = true;
-                stop.cancel();
-            }
-            _ = tokio::signal::ctrl_c(), if !told => {
+            () = signal() => {
+                if told {
+                    return Ok(hurried());
+                }
                 told = true;
                 stop.cancel();
             }
         }
     };
-    node.shutdown().await;
+    tokio::select! {
+        () = node.shutdown() => {}
+        () = signal() => return Ok(hurried()),
+    }
     match ended {
         Ended::Closed if told => Ok(exit::STOPPED),
         Ended::Closed => Ok(exit::OK),

@@ -1,6 +1,7 @@
 //! Lists, closes and deletes sessions.
 
 use crate::door::Door;
+use crate::tell::Tell;
 use crate::{errors, wire};
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
@@ -28,10 +29,11 @@ pub(crate) async fn list(door: &Door, request: ListSessionsRequest) -> Result<Li
 }
 
 /// `session/close`: the prompt that is under way is cancelled, the session's servers leave. It can be loaded again.
-pub(crate) async fn close(door: &Door, id: &str) -> Result<CloseSessionResponse, Error> {
+pub(crate) async fn close(door: &Door, tell: &Tell, id: &str) -> Result<CloseSessionResponse, Error> {
+    let _alone = door.alone(id).await;
     let session = door.session(id)?;
     door.take(id);
-    door.end_of(&session).await;
+    door.end_of(&session, Some(tell)).await;
     let now = door.wiring.clock().now_ms();
     let change = SessionChange { closed_ms: Some(Some(now)), at_ms: now, ..SessionChange::default() };
     match door.wiring.store().change_session(id, change).await {
@@ -41,7 +43,8 @@ pub(crate) async fn close(door: &Door, id: &str) -> Result<CloseSessionResponse,
 }
 
 /// `session/delete`: what was said is deleted for good, its digests stay. One that is not there is no error: it is what was wanted.
-pub(crate) async fn delete(door: &Door, id: &str) -> Result<DeleteSessionResponse, Error> {
+pub(crate) async fn delete(door: &Door, tell: &Tell, id: &str) -> Result<DeleteSessionResponse, Error> {
+    let _alone = door.alone(id).await;
     let store = door.wiring.store();
     match store.session(id).await {
         Ok(row) if row.session.tenant == door.wiring.tenant() => {}
@@ -49,11 +52,11 @@ pub(crate) async fn delete(door: &Door, id: &str) -> Result<DeleteSessionRespons
         Err(error) => return Err(errors::of_store(&error)),
     }
     if let Some(session) = door.take(id) {
-        door.end_of(&session).await;
+        door.end_of(&session, Some(tell)).await;
     }
-    // What an earlier process left unfinished must end first.
+    // What an earlier process left unfinished must end first, also what a job that is over had started.
     let jobs = store.session_jobs(id).await.map_err(|e| errors::of_store(&e))?;
-    for row in jobs.iter().filter(|row| !row.status.is_final()) {
+    for row in &jobs {
         door.wiring.end_left(&row.job.id).await.map_err(errors::not_now)?;
     }
     match store.delete_session(id).await {

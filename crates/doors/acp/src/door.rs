@@ -2,17 +2,21 @@
 
 use crate::backlog::Backlog;
 use crate::errors;
+use crate::farewell::Farewell;
 use crate::frames::Frames;
 use crate::session::Session;
-use crate::tell::Tell;
+use crate::tell::{Tell, Weight};
 use crate::wiring::Wiring;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Agent, Client, ConnectTo, Error};
-use std::collections::HashMap;
+use hookwright_runtime::observe::{Observer, Silent};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -32,6 +36,9 @@ pub enum Ended {
 pub(crate) struct Door {
     pub(crate) wiring: Arc<dyn Wiring>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// Sessions that are being opened, closed or deleted: one request at a time.
+    changing: Mutex<HashSet<String>>,
+    changed: Notify,
     notices: AtomicBool,
     compactions: AtomicBool,
     client_name: Mutex<String>,
@@ -48,6 +55,8 @@ impl Door {
         Arc::new(Self {
             wiring,
             sessions: Mutex::default(),
+            changing: Mutex::default(),
+            changed: Notify::new(),
             notices: AtomicBool::new(false),
             compactions: AtomicBool::new(false),
             client_name: Mutex::default(),
@@ -89,7 +98,19 @@ impl Door {
         found.ok_or_else(|| errors::no_session(id, " open here: session/load or session/resume opens one"))
     }
 
-    /// Opens a session in place of one of the same id, which is returned.
+    /// Waits until no other request opens, closes or deletes that session. Others wait while the result lives.
+    pub(crate) async fn alone<'a>(&'a self, id: &'a str) -> Alone<'a> {
+        loop {
+            let changed = self.changed.notified();
+            if self.changing.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned()) {
+                return Alone { door: self, id };
+            }
+            changed.await;
+        }
+    }
+
+    /// Opens a session in place of one of the same id, which is returned and must be ended.
+    #[must_use]
     pub(crate) fn put(&self, session: Arc<Session>) -> Option<Arc<Session>> {
         self.sessions().insert(session.id.clone(), session)
     }
@@ -101,15 +122,39 @@ impl Door {
     /// Ends everything that is open: prompts are cancelled, servers leave.
     pub(crate) async fn end_all(&self) {
         let open: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
-        let ends = open.iter().map(|session| self.end_of(session));
+        let ends = open.iter().map(|session| self.end_of(session, None));
         futures_util::future::join_all(ends).await;
     }
 
-    /// A session ends in this process: its prompt is cancelled, its servers are told and leave.
-    pub(crate) async fn end_of(&self, session: &Session) {
+    /// A session ends in this process: its prompt is cancelled, its servers are told and leave. `tell` tells the client what came of
+    /// that; none where it is gone.
+    pub(crate) async fn end_of(&self, session: &Session, tell: Option<&Tell>) {
         session.settle().await;
-        self.wiring.session_ends(&session.id, &session.equipment).await;
+        let observer: Box<dyn Observer> = match tell {
+            Some(tell) => Box::new(Farewell(tell.clone())),
+            None => Box::new(Silent),
+        };
+        if let Err(why) = self.wiring.session_ends(&session.id, &session.equipment, &*observer).await {
+            tracing::warn!(session = session.id, why, "servers were not asked about the end of the session");
+            if let Some(tell) = tell {
+                let title = "Servers were not asked about the end of the session";
+                tell.notice(Weight::Warning, title, Some(&why), json!({"hook": "_SessionEnd", "outcome": "failed"}));
+            }
+        }
         session.equipment.tools.shutdown().await;
+    }
+}
+
+/// One request's hold on a session.
+pub(crate) struct Alone<'a> {
+    door: &'a Door,
+    id: &'a str,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.door.changing.lock().unwrap_or_else(PoisonError::into_inner).remove(self.id);
+        self.door.changed.notify_waiters();
     }
 }
 

@@ -67,21 +67,23 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: CloseSessionRequest, responder: Responder<_>, _| {
+            async move |request: CloseSessionRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
                 let door = d6.clone();
-                door.work
-                    .clone()
-                    .spawn(async move { answer(responder, close::close(&door, &request.session_id.0).await) });
+                door.work.clone().spawn(async move {
+                    let id = &request.session_id.0;
+                    answer(responder, close::close(&door, &door.tell(&client, id), id).await);
+                });
                 Ok(())
             },
             on_receive_request!(),
         )
         .on_receive_request(
-            async move |request: DeleteSessionRequest, responder: Responder<_>, _| {
+            async move |request: DeleteSessionRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
                 let door = d7.clone();
-                door.work
-                    .clone()
-                    .spawn(async move { answer(responder, close::delete(&door, &request.session_id.0).await) });
+                door.work.clone().spawn(async move {
+                    let id = &request.session_id.0;
+                    answer(responder, close::delete(&door, &door.tell(&client, id), id).await);
+                });
                 Ok(())
             },
             on_receive_request!(),

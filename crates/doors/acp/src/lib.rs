@@ -12,6 +12,7 @@ mod backlog;
 mod close;
 mod door;
 mod errors;
+mod farewell;
 mod frames;
 mod handlers;
 mod load;

@@ -69,17 +69,18 @@ async fn reopen(
     tell_all: bool,
 ) -> Result<Opened, Error> {
     let cwd = open::folder(cwd)?;
+    let _alone = door.alone(id).await;
     let store = door.wiring.store();
     let row = store.session(id).await.map_err(|e| errors::of_store(&e))?;
     if row.session.tenant != door.wiring.tenant() {
         return Err(errors::no_session(id, ""));
     }
     // One that is open here is opened anew: the client may have lost sight of it, and its servers may be others now.
+    let tell = door.tell(client, id);
     if let Some(open) = door.take(id) {
-        door.end_of(&open).await;
+        door.end_of(&open, Some(&tell)).await;
     }
     let state = session::state(&*store, id).await.map_err(|e| errors::of_run(&e))?;
-    let tell = door.tell(client, id);
     if tell_all {
         retell::all(door, &tell, &state).await?;
     }
@@ -87,7 +88,9 @@ async fn reopen(
     let at_ms = door.wiring.clock().now_ms();
     let change = SessionChange { cwd: Some(cwd), closed_ms: Some(None), at_ms, ..SessionChange::default() };
     store.change_session(id, change).await.map_err(|e| errors::of_store(&e))?;
-    door.put(opened.session.clone());
+    if let Some(before) = door.put(opened.session.clone()) {
+        door.end_of(&before, Some(&tell)).await;
+    }
     if let Some(row) = state.unfinished {
         let job = &row.job.id;
         let (title, next, word) = if row.running {

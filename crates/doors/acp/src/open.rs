@@ -48,7 +48,9 @@ pub(crate) async fn new(
     match opened.await {
         Ok(opened) => {
             let Opened { session, states } = opened;
-            door.put(session.clone());
+            if let Some(before) = door.put(session.clone()) {
+                door.end_of(&before, None).await;
+            }
             let response = NewSessionResponse::new(session.id.clone())
                 .modes(wire::modes(session.mode()))
                 .config_options(wire::options(session.mode(), &session.model(), door.wiring.models()))

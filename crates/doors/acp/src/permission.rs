@@ -147,7 +147,7 @@ impl Question {
         let mut fields = ToolCallUpdateFields::new()
             .title(title)
             .status(ToolCallStatus::Pending)
-            .content(vec![wire::text_content(&sheet(approval))]);
+            .content(vec![wire::sheet(&sheet(approval))]);
         if let (Moment::PreToolCall, Some(value)) = (approval.event, approval.value.value.as_deref()) {
             fields.raw_input = wire::raw_input(value);
             fields = fields.locations(wire::locations(value, &self.session.cwd));
@@ -198,6 +198,12 @@ fn sheet(approval: &Approval) -> String {
     };
     let id = &approval.id;
     let _ = writeln!(text, "\n{what}\n{}", value(&approval.value, id));
+    if let Some(structured) = &approval.structured {
+        let _ = writeln!(text, "\nand its structured content:\n{}", value(structured, id));
+    }
+    if let Some(arguments) = &approval.arguments {
+        let _ = writeln!(text, "\nThe call was made with these arguments:\n{}", value(arguments, id));
+    }
     for change in &approval.changes {
         let _ = writeln!(text, "\n{} changed it from:\n{}", escape(&change.hook), value(&change.from, id));
     }

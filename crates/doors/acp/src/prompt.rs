@@ -12,11 +12,15 @@ use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionIn
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error};
 use hookwright_core::job::Outcome;
+use hookwright_core::text::shown;
 use hookwright_runtime::job::{End, Options, Which, run};
 use hookwright_runtime::ports::sessions::SessionChange;
+use hookwright_runtime::ports::tools::ToolState;
 use hookwright_runtime::session;
 use serde_json::json;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// `session/prompt`: takes it, or says why not, at once.
@@ -60,6 +64,9 @@ pub(crate) fn take(
     });
 }
 
+/// How long a prompt waits for the client's servers before it says so.
+const SLOW: Duration = Duration::from_secs(1);
+
 struct Idle(Arc<Session>);
 
 impl Drop for Idle {
@@ -97,7 +104,11 @@ impl Prompt {
         let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };
         // The observer goes with the run: then the telling ends.
         let runs = run(ready.deps, Which::New(Box::new(ready.run)), options, observer);
-        let (end, ()) = tokio::join!(runs, telling.run());
+        let told = async { tokio::join!(runs, telling.run()).0 };
+        let end = tokio::select! {
+            end = told => end,
+            never = self.slow_servers() => match never {},
+        };
         self.touch().await;
         match end {
             Ok(End::Finished(outcome)) => Self::response(&job, &outcome),
@@ -140,6 +151,20 @@ impl Prompt {
             self.tell.update(SessionUpdate::SessionInfoUpdate(info));
         }
         Ok(())
+    }
+
+    /// Says which of the client's servers are still starting, where the prompt waits for them.
+    async fn slow_servers(&self) -> Infallible {
+        tokio::time::sleep(SLOW).await;
+        let status = self.session.equipment.tools.status();
+        let starting = |tool: &str| status.iter().any(|s| s.tool == tool && s.state == ToolState::Starting);
+        for server in self.session.equipment.own.iter().filter(|s| s.from_client && starting(&s.tool)) {
+            let name = shown(&server.name, 200);
+            let title = format!("The MCP server {name} is still starting: the model's turn waits for it");
+            let details = json!({"server": name, "tool": server.tool, "state": "starting"});
+            self.tell.notice(Weight::Info, &title, None, details);
+        }
+        std::future::pending().await
     }
 
     async fn touch(&self) {

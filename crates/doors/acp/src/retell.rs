@@ -90,7 +90,12 @@ impl Told<'_> {
             |said: &Said| matches!(said, Said::Message(Message::Assistant { calls, .. }) if calls.is_empty());
         // The last text may be the output: what was given of it stands in the outcome, and nothing before that stands.
         let last_text = said.iter().rposition(is_output);
-        let is_held = |at: usize| Some(at) == last_text && (machine.outcome().is_some() || at + 1 == said.len());
+        // Of a job that came to no output it was told, unless it was held back.
+        let completed = matches!(machine.outcome(), Some(Outcome::Completed { .. }));
+        let ended = machine.outcome().is_some();
+        let is_held = |at: usize| {
+            Some(at) == last_text && (completed || machine.holds_output() && (ended || at + 1 == said.len()))
+        };
         let mut turn = 0;
         for (i, what) in said.iter().enumerate() {
             self.tell.room().await;
@@ -121,12 +126,14 @@ impl Told<'_> {
                 self.call(&format!("t{turn}.c{n}"), call, end).await;
             }
         }
-        let end = match machine.outcome() {
-            Some(Outcome::Completed { output }) => wire::output_text(&self.value(output).await),
-            Some(Outcome::Failed { error }) => error.message.clone(),
-            Some(Outcome::Cancelled { .. }) | None => String::new(),
-        };
-        self.tell.message(&format!("{}.t{}", self.job, turn.max(1)), &end);
+        match machine.outcome() {
+            Some(Outcome::Completed { output }) => {
+                let output = wire::output_text(&self.value(output).await);
+                self.tell.message(&format!("{}.t{}", self.job, turn.max(1)), &output);
+            }
+            Some(Outcome::Failed { error }) => self.tell.message(&format!("{}.end", self.job), &error.message),
+            Some(Outcome::Cancelled { .. }) | None => {}
+        }
     }
 
     async fn call(&self, id: &str, call: &AssistantCall, end: Option<(Value, bool)>) {

@@ -52,14 +52,16 @@ impl Tell {
 
     /// A piece of a message of the agent.
     pub(crate) fn message(&self, id: &str, text: &str) {
-        if !text.is_empty() {
-            self.update(SessionUpdate::AgentMessageChunk(chunk(id, wire::said(text))));
+        for piece in wire::pieces(text).filter(|piece| !piece.is_empty()) {
+            self.update(SessionUpdate::AgentMessageChunk(chunk(id, wire::said(piece))));
         }
     }
 
     /// A message of the user.
     pub(crate) fn user(&self, id: &str, text: &str) {
-        self.update(SessionUpdate::UserMessageChunk(chunk(id, text.to_owned())));
+        for piece in wire::pieces(text) {
+            self.update(SessionUpdate::UserMessageChunk(chunk(id, piece.to_owned())));
+        }
     }
 
     pub(crate) fn call(&self, call: ToolCall) {

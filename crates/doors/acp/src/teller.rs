@@ -6,6 +6,8 @@
 mod compaction;
 mod outcomes;
 
+pub(crate) use outcomes::answer_notice;
+
 use crate::tell::{Tell, Weight};
 use crate::wire;
 use agent_client_protocol::v1::schema::{
@@ -41,6 +43,8 @@ pub(crate) struct Teller {
     turn: u32,
     /// Whether this turn's text was streamed.
     streamed: bool,
+    /// This turn's text, where it may be the output and was held back.
+    held: Option<Stored>,
     /// Calls of this turn that are not over, with their arguments as the client knows them.
     open: HashMap<String, Stored>,
     /// Arguments as hooks left them, by digest: the beginning of a call names them only.
@@ -63,6 +67,7 @@ impl Teller {
             job: String::new(),
             turn: 0,
             streamed: false,
+            held: None,
             open: HashMap::new(),
             changed: HashMap::new(),
             asked: HashMap::new(),
@@ -164,6 +169,7 @@ impl Teller {
             Command::CallModel { turn, .. } => {
                 self.turn = *turn;
                 self.streamed = false;
+                self.held = None;
             }
             Command::Ask { effect, hook, head, .. } => {
                 self.asked.insert(effect.clone(), outcomes::Asked { hook: *hook, head: head.clone() });
@@ -192,6 +198,7 @@ impl Teller {
             let text = self.value(text).await;
             self.tell.message(&self.message_id(), &wire::output_text(&text));
         }
+        self.held = text.clone().filter(|_| !self.streamed && calls.is_empty() && self.within.is_none());
         self.open.clear();
         self.changed.clear();
         for (i, call) in calls.iter().enumerate() {

@@ -126,6 +126,8 @@ struct Asked {
     shown: Arc<AtomicBool>,
     /// The client's id of what it is about, where that is no call, which ends of itself.
     place: Option<String>,
+    /// The job that asks.
+    job: String,
 }
 
 impl Telling {
@@ -175,6 +177,11 @@ impl Telling {
         }
         if matches!(record.fact, Fact::Finished { .. }) {
             self.below.remove(job);
+            // It may have ended alone, e.g. cancelled by somebody, while its parent goes on.
+            let left = self.questions.iter().filter(|(_, asked)| asked.job == job);
+            for approval in left.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+                self.close(&approval, false);
+            }
         }
     }
 
@@ -203,6 +210,7 @@ impl Telling {
             withdrawn: CancellationToken::new(),
             shown: Arc::default(),
             place: approval.call.is_none().then(|| id.clone()),
+            job: approval.job.clone(),
         };
         let question = Question {
             door: self.door.clone(),

@@ -20,6 +20,12 @@ const TEXT_BYTES: u64 = 64 * 1024;
 const DATA_BYTES: usize = 1024 * 1024;
 /// Blocks of a result.
 const BLOCKS: usize = 50;
+/// Bytes of all blocks of an update, as JSON: frames hold 4 MiB at most.
+const CONTENT_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of all that a question shows; each value in it has a bound of its own.
+const SHEET_BYTES: u64 = 256 * 1024;
+/// Bytes of a piece of a message, as it is: as JSON it has six times as many at most.
+const PIECE_BYTES: usize = 256 * 1024;
 /// Bytes of a summary that the client is shown; the whole stands in the history.
 const SUMMARY_BYTES: u64 = 16 * 1024;
 /// Bytes of arguments that are shown as they are.
@@ -59,14 +65,41 @@ pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ContentBlock::Text(TextContent::new(elide_middle(text, TEXT_BYTES))).into()
 }
 
+/// What a person should see before they decide.
+pub(crate) fn sheet(text: &str) -> ToolCallContent {
+    ContentBlock::Text(TextContent::new(elide_middle(text, SHEET_BYTES))).into()
+}
+
+/// A text in pieces that each fit a frame. Not empty, but for one that is.
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        if text.len() <= PIECE_BYTES {
+            return Some(text);
+        }
+        let (piece, more) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
+        rest = Some(more);
+        Some(piece)
+    })
+}
+
 /// A call's result: a string, or MCP content blocks, which are the protocol's own.
 pub(crate) fn result_content(value: &Value) -> Vec<ToolCallContent> {
     match value {
         Value::String(text) => vec![text_content(&escape_block(text))],
         Value::Array(blocks) => {
-            let mut content: Vec<_> = blocks.iter().take(BLOCKS).map(block).collect();
-            if blocks.len() > BLOCKS {
-                content.push(text_content(&format!("[… {} further blocks]", blocks.len() - BLOCKS)));
+            let mut content = vec![];
+            let mut left = CONTENT_BYTES;
+            for block in blocks.iter().take(BLOCKS).map(block) {
+                let bytes = serde_json::to_string(&block).map_or(usize::MAX, |json| json.len());
+                let Some(less) = left.checked_sub(bytes) else { break };
+                left = less;
+                content.push(block);
+            }
+            let more = blocks.len() - content.len();
+            if more > 0 {
+                content.push(text_content(&format!("[… {more} further blocks]")));
             }
             content
         }

@@ -3,6 +3,7 @@
 use crate::mode::Mode;
 use hookwright_runtime::approvals::Say;
 use hookwright_runtime::job::{Deps, NewRun};
+use hookwright_runtime::observe::Observer;
 use hookwright_runtime::ports::clock::Clock;
 use hookwright_runtime::ports::sessions::Sessions;
 use hookwright_runtime::ports::store::JobRow;
@@ -52,12 +53,14 @@ pub trait Wiring: Send + Sync + 'static {
         true
     }
 
-    /// Ends a job that an earlier process left unfinished, as cancelled.
+    /// Ends a job that an earlier process left unfinished, and all that it started, as cancelled. Of one that is over, what it started.
     async fn end_left(&self, job: &str) -> Result<(), String>;
 
     /// A session ends in this process: its servers are asked what they have to say (`_SessionEnd`), before they go.
-    async fn session_ends(&self, session: &str, equipment: &Equipment) {
-        let _ = (session, equipment);
+    /// `observer` is told what they said. An error says why they could not be asked.
+    async fn session_ends(&self, session: &str, equipment: &Equipment, observer: &dyn Observer) -> Result<(), String> {
+        let _ = (session, equipment, observer);
+        Ok(())
     }
 }
 

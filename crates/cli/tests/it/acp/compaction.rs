@@ -152,3 +152,25 @@ fn over_several_prompts_in_a_small_window_the_first_and_the_last_prompt_reach_th
         assert_eq!(client.updates("tool_call").len(), calls, "{wire:?}");
     }
 }
+
+#[test]
+fn a_session_is_loaded_with_the_messages_and_ids_that_were_told_live_compacted_or_not() {
+    let world = scripted(1_500, 8, json!({"summary": "Seven commits were fine."}));
+    let (mut client, session) = client(&world, json!({"notices": {}, "compaction": {}}));
+    assert_eq!(client.prompt(&session, "Look."), "end_turn");
+    let told = |client: &Client| {
+        let mut texts = std::collections::BTreeMap::<String, String>::new();
+        for chunk in client.updates("agent_message_chunk") {
+            *texts.entry(chunk["messageId"].as_str().unwrap().into()).or_default() +=
+                chunk["content"]["text"].as_str().unwrap();
+        }
+        let calls: Vec<Value> = client.updates("tool_call").iter().map(|c| c["toolCallId"].clone()).collect();
+        (texts, calls)
+    };
+    let live = told(&client);
+    assert_eq!((live.0.len(), live.1.len()), (9, 8), "{live:?}");
+    assert!(!client.updates("compaction_update").is_empty());
+    client.seen.clear();
+    client.call("session/load", json!({"sessionId": session, "cwd": "/", "mcpServers": []}));
+    assert_eq!(told(&client), live);
+}

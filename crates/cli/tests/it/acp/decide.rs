@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::{git, push};
-use crate::support::{World, says};
+use crate::support::{Plugin, World, function, says};
 use serde_json::{Value, json};
 
 fn escalated() -> World {
@@ -162,4 +162,30 @@ fn only_those_who_may_decide_are_asked() {
     world.call(&["approvals", "approve", &world.open_approval(), "--db", "jobs.db", "--as", "Ada"]).code(0);
     client.result(prompt);
     assert_eq!(world.calls("git").len(), 1);
+}
+
+#[test]
+fn a_question_about_a_result_shows_all_that_the_yes_lets_through() {
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", says("escalate", json!({"reason": "look"})))]))
+            .server(
+                "git",
+                json!([function("push", json!({"result": {"content": [], "structuredContent": {"token": "t0p"}}}))]),
+            )
+            .hook(json!({"on": "post_tool_call", "call": "policy.check"}))
+            .turns(push()),
+    );
+    let mut client = Client::new(&world, &[]);
+    let session = client.session(json!([]));
+    let prompt = client.begin(&session, "go");
+    let question = client.question();
+    let text = question["params"]["toolCall"]["content"][0]["content"]["text"].as_str().unwrap();
+    for part in
+        ["The model would read this result:\n[]", "structured content:", "\"token\": \"t0p\"", "\"branch\": \"main\""]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    client.choose(&question, "allow_once");
+    assert_eq!(client.result(prompt)["stopReason"], "end_turn");
 }

@@ -132,3 +132,29 @@ fn a_clients_server_starts_in_the_sessions_folder_with_its_own_variables_alone()
     }
     assert!(!env.contains("sk-not-for-servers"));
 }
+
+#[test]
+fn a_prompt_that_waits_for_a_clients_server_says_so() {
+    let world = World::new();
+    world.write("script.yaml", json!({"turns": [{"say": "hello"}]}).to_string());
+    let mut client = Client::new(&world, &["--model", "script/script.yaml"]);
+    let mut script = echo();
+    script["start"] = json!([{"sleep_ms": 8_000}]);
+    let session = client.session(json!([server(&world, "slow", script)]));
+    assert_eq!(client.prompt(&session, "go"), "end_turn");
+    let title = "The MCP server slow is still starting: the model's turn waits for it";
+    assert!(client.notices().iter().any(|n| n == title), "{:?}", client.notices());
+}
+
+#[test]
+fn servers_beyond_the_limit_are_told_of() {
+    let world = git(says("allow", json!({})), json!({}), push());
+    let mut client = Client::new(&world, &[]);
+    let servers: Vec<Value> = (0..103)
+        .map(|n| json!({"type": "sse", "name": format!("s{n}"), "url": "http://127.0.0.1:1/sse", "headers": []}))
+        .collect();
+    client.call("session/new", json!({"cwd": "/tmp", "mcpServers": servers}));
+    let told = client.until("a warning", |f| f["params"]["update"]["title"] == "The session's servers");
+    let text = told["params"]["update"]["description"].as_str().unwrap();
+    assert!(text.contains("the last 3 of them are left out"), "{text}");
+}

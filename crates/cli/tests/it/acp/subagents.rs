@@ -152,3 +152,32 @@ fn a_cancel_goes_down_the_tree_and_withdraws_the_question() {
     assert!(world.calls("git").is_empty());
     client.close().code(0);
 }
+
+#[test]
+fn the_question_of_a_subagent_that_ends_alone_is_withdrawn_and_its_parent_goes_on() {
+    let world = world(says("escalate", json!({"reason": "r"})));
+    let (mut client, session) = client(&world);
+    let prompt = client.begin(&session, "go");
+    let question = client.question();
+    let child = jobs(&world)[1]["job"].as_str().unwrap().to_owned();
+    world.call(&["jobs", "cancel", &child, "--db", "jobs.db"]).code(0);
+    let withdrawn = |f: &Value| f["method"] == "$/cancel_request" && f["params"]["requestId"] == question["id"];
+    client.until("the question is withdrawn", withdrawn);
+    assert_eq!(client.result(prompt)["stopReason"], "end_turn");
+    assert!(world.calls("git").is_empty());
+}
+
+#[test]
+fn a_session_whose_process_was_killed_is_deleted_with_the_jobs_that_its_prompt_had_started() {
+    let world = world(says("escalate", json!({"reason": "r"})));
+    let (mut client, session) = client(&world);
+    client.begin(&session, "go");
+    client.question();
+    client.signal(rustix::process::Signal::KILL);
+    drop(client);
+    let (mut client, _) = self::client(&world);
+    client.call("session/delete", json!({"sessionId": session}));
+    assert!(jobs(&world).iter().all(|job| job["status"] == "cancelled"), "{:#?}", jobs(&world));
+    let open = world.call(&["approvals", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
+    assert_eq!(open["approvals"], json!([]));
+}

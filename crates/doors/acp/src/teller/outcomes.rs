@@ -1,11 +1,13 @@
 //! What hooks and servers said, where the user should know: policy hooks that did more than allow, lifecycle hooks, servers' states.
 
 use super::Teller;
+use crate::farewell::said;
 use crate::tell::Weight;
+use crate::wire;
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::EventHead;
 use hookwright_core::lifecycle::{LifecycleAnswer, LifecycleOutcome, Point, Skip};
-use hookwright_core::text::{duration, escape, shown};
+use hookwright_core::text::{duration, escape};
 use serde_json::{Value, json};
 
 /// A hook that was asked and has not answered.
@@ -81,45 +83,54 @@ impl Teller {
         self.note(Weight::Info, &title, Some(why), details);
     }
 
-    pub(super) async fn advised(&self, effect: &str, answers: &[LifecycleAnswer]) {
-        let name = Point::of_effect(effect).map_or("a lifecycle hook", Point::function);
+    pub(super) async fn advised(&mut self, effect: &str, answers: &[LifecycleAnswer]) {
+        let point = Point::of_effect(effect);
+        let name = point.map_or("a lifecycle hook", Point::function);
+        let is_text = |answer: &LifecycleAnswer| matches!(answer.outcome, LifecycleOutcome::Text { .. });
+        if point == Some(Point::Stop)
+            && answers.iter().any(is_text)
+            && let Some(text) = self.held.take()
+        {
+            // What is objected to is no output any more: no hook at the job's end is asked about it.
+            let text = self.value(&text).await;
+            self.tell.message(&self.message_id(), &wire::output_text(&text));
+        }
         for answer in answers {
-            let server = escape(&answer.server);
-            let (weight, word, title, text) = match &answer.outcome {
-                LifecycleOutcome::Nothing => continue,
-                LifecycleOutcome::Text { body } => {
-                    let what = if name == "_Stop" { "objects" } else { "says" };
-                    (Weight::Info, "text", format!("{server}: {name} {what}"), Some(self.said(body).await))
-                }
-                LifecycleOutcome::Failed { why } => {
-                    (Weight::Warning, "failed", format!("{server}: {name} failed"), Some(why.clone()))
-                }
-                LifecycleOutcome::TimedOut { after_ms, killed } => {
-                    let after = duration(*after_ms);
-                    let word = if *killed { "killed" } else { "timeout" };
-                    let end =
-                        if *killed { "; the server was killed and is started again, without its state" } else { "" };
-                    (
-                        Weight::Warning,
-                        word,
-                        format!("{server}: {name} did not answer"),
-                        Some(format!("no answer within {after}{end}")),
-                    )
-                }
+            let said = match &answer.outcome {
+                LifecycleOutcome::Text { body } => Some(said(&self.value(body).await)),
+                _ => None,
             };
-            let details =
-                json!({"job": self.job, "hook": name, "server": answer.server, "outcome": word, "ms": answer.ms});
+            let Some((weight, title, text, mut details)) = answer_notice(name, answer, said) else { continue };
+            details["job"] = json!(self.job);
             self.note(weight, &title, text.as_deref(), details);
         }
     }
+}
 
-    /// The text within what is delivered to the model.
-    async fn said(&self, body: &hookwright_core::Stored) -> String {
-        let body = self.value(body).await;
-        let text = body.as_str().and_then(|body| serde_json::from_str::<Value>(body).ok());
-        match text.as_ref().and_then(|body| body["text"].as_str()) {
-            Some(text) => text.to_owned(),
-            None => shown(body.as_str().unwrap_or_default(), 2_000),
+/// What is told of a server's answer at a point: nothing where it had nothing to say. `said`: the text that it has for the model.
+pub(crate) fn answer_notice(
+    name: &str,
+    answer: &LifecycleAnswer,
+    said: Option<String>,
+) -> Option<(Weight, String, Option<String>, Value)> {
+    let server = escape(&answer.server);
+    let (weight, word, title, text) = match &answer.outcome {
+        LifecycleOutcome::Nothing => return None,
+        LifecycleOutcome::Text { .. } => {
+            let what = if name == "_Stop" { "objects" } else { "says" };
+            (Weight::Info, "text", format!("{server}: {name} {what}"), said)
         }
-    }
+        LifecycleOutcome::Failed { why } => {
+            (Weight::Warning, "failed", format!("{server}: {name} failed"), Some(why.clone()))
+        }
+        LifecycleOutcome::TimedOut { after_ms, killed } => {
+            let after = duration(*after_ms);
+            let word = if *killed { "killed" } else { "timeout" };
+            let end = if *killed { "; the server was killed and is started again, without its state" } else { "" };
+            let text = format!("no answer within {after}{end}");
+            (Weight::Warning, word, format!("{server}: {name} did not answer"), Some(text))
+        }
+    };
+    let details = json!({"hook": name, "server": answer.server, "outcome": word, "ms": answer.ms});
+    Some((weight, title, text, details))
 }

@@ -66,3 +66,25 @@ fn a_models_text_keeps_its_lines_and_loses_what_a_terminal_acts_on() {
     assert_eq!(said("a\n\tb 👩‍👩‍👧"), "a\n\tb 👩‍👩‍👧");
     assert_eq!(said("\u{1b}]0;x\u{7}\u{9b}"), "\\u{1b}]0;x\\u{7}\\u{9b}");
 }
+
+#[test]
+fn an_update_fits_a_frame_whatever_a_result_holds() {
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(DATA_BYTES)});
+    let text = json!({"type": "text", "text": "\u{1}\"\\".repeat(100_000)});
+    for block in [image, text] {
+        let content = result_content(&Value::Array(vec![block; 200]));
+        assert!(content.len() > 1);
+        assert!(serde_json::to_string(&content).unwrap().len() < crate::FRAME_BYTES / 2 + 1_000);
+        let last = serde_json::to_string(content.last().unwrap()).unwrap();
+        assert!(last.contains("further blocks]"), "{last}");
+    }
+}
+
+#[test]
+fn a_long_message_goes_in_pieces_and_nothing_of_it_is_lost() {
+    let long = "aä\u{1}👩".repeat(200_000);
+    let all: Vec<&str> = pieces(&long).collect();
+    assert!(all.len() > 1 && all.iter().all(|piece| piece.len() <= PIECE_BYTES && !piece.is_empty()));
+    assert_eq!(all.concat(), long);
+    assert_eq!(pieces("").collect::<Vec<_>>(), [""]);
+}

@@ -8,6 +8,7 @@ use hookwright_acp::sdk::v1::schema::{
     SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, ToolCallStatus,
 };
 use hookwright_acp::sdk::{Agent, Error};
+use std::sync::atomic::Ordering;
 
 async fn prompt(agent: &ConnectionTo<Agent>, session: &str, text: &str) -> Result<StopReason, Error> {
     let request = PromptRequest::new(session.to_owned(), vec![ContentBlock::from(text)]);
@@ -90,4 +91,24 @@ async fn modes_and_options_can_be_set_and_a_cancel_without_a_prompt_is_nothing()
         Ok(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_loaded_many_times_at_once_has_its_servers_once() {
+    let world = World::new();
+    talk(world.clone(), PermissionOptionKind::AllowOnce, async |agent, session, _| {
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        let load = || agent.send_request(LoadSessionRequest::new(session.clone(), "/work"));
+        let resume = || agent.send_request(ResumeSessionRequest::new(session.clone(), "/work"));
+        let (a, b, c, d) = (load(), resume(), load(), resume());
+        a.block_task().await?;
+        b.block_task().await?;
+        c.block_task().await?;
+        d.block_task().await?;
+        assert_eq!(prompt(&agent, &session, "hello").await?, StopReason::EndTurn);
+        Ok(())
+    })
+    .await;
+    let [started, left, most] = [0, 1, 2].map(|i| world.servers[i].load(Ordering::SeqCst));
+    assert_eq!((started, left, most), (5, 5, 1));
 }

@@ -21,7 +21,7 @@ use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnCall, TurnRequest, TurnSink};
 use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::NewJob;
+use hookwright_runtime::ports::store::{NewJob, Store as _};
 use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus, Tools};
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use serde_json::{Map, Value, json};
@@ -35,11 +35,13 @@ pub(crate) struct World {
     store: Arc<SqliteStore>,
     models: Vec<String>,
     jobs: AtomicU32,
+    /// Sets of servers that were started and that have left, and how many there were at once at most.
+    pub(crate) servers: Arc<[AtomicU32; 3]>,
     _folder: tempfile::TempDir,
 }
 
 /// `git.push` says what it was given; `policy.check` escalates.
-struct Answering;
+struct Answering(Arc<[AtomicU32; 3]>);
 
 #[async_trait::async_trait]
 impl Tools for Answering {
@@ -78,7 +80,9 @@ impl Tools for Answering {
         };
         vec![status("git"), status("policy")]
     }
-    async fn shutdown(&self) {}
+    async fn shutdown(&self) {
+        self.0[1].fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// Pushes where the user says so, and else says how many messages it sees.
@@ -112,7 +116,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let options = OpenOptions::new("test", Arc::new(SystemClock));
         let store = SqliteStore::open(folder.path().join("jobs.db"), options).unwrap();
-        Arc::new(Self { store, models: vec!["counting".into()], jobs: AtomicU32::new(0), _folder: folder })
+        Arc::new(Self {
+            store,
+            models: vec!["counting".into()],
+            jobs: AtomicU32::new(0),
+            servers: Arc::default(),
+            _folder: folder,
+        })
     }
 }
 
@@ -140,7 +150,10 @@ impl Wiring for World {
         Say { approve, by: "ada".into(), verified: true, note }
     }
     fn equip(&self, _: &str, _: &str, _: Vec<ServerDecl>) -> Equipment {
-        Equipment { tools: Arc::new(Answering), own: vec![], warnings: vec![] }
+        let [started, left, most] = &*self.servers;
+        let now = started.fetch_add(1, Ordering::SeqCst) + 1 - left.load(Ordering::SeqCst);
+        most.fetch_max(now, Ordering::SeqCst);
+        Equipment { tools: Arc::new(Answering(self.servers.clone())), own: vec![], warnings: vec![] }
     }
     fn job(&self, order: Order<'_>) -> Result<Ready, String> {
         if order.text == "impossible" {
@@ -193,7 +206,8 @@ impl Wiring for World {
         Ok(Ready { deps, run: NewRun { job, spec, blobs: vec![] } })
     }
     async fn end_left(&self, job: &str) -> Result<(), String> {
-        Err(format!("{job} was left"))
+        let row = self.store.job(job).await.map_err(|e| e.to_string())?;
+        if row.status.is_final() { Ok(()) } else { Err(format!("{job} was left")) }
     }
 }
 
