@@ -1,5 +1,6 @@
 //! The loop: facts in, records written, commands done.
 
+mod create;
 mod inbox;
 mod resume;
 mod stand;
@@ -9,19 +10,19 @@ use super::catalogue::ToolTraits;
 use super::children::{Children, Ties, Wish};
 use super::effects::{Done, Late, Workshop};
 use super::journal::Journal;
-use super::talk::{self, Talk};
+use super::talk::Talk;
 use super::under_way::UnderWay;
-use super::{Deps, End, NewRun, Options, RunError, Which};
+use super::{Deps, End, Options, RunError, Which};
 use crate::approvals;
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, Batch, Follows, StoreError};
+use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval;
-use hookwright_core::history::{Head, Record};
+use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::message::Message;
 use hookwright_core::{subagent, text};
@@ -63,29 +64,6 @@ impl Runner {
             Which::New(run) => Self::create(deps, *run, observer).await,
             Which::Resume { job, process } => Self::resume(deps, &job, process, observer).await,
         }
-    }
-
-    async fn create(deps: Deps, mut run: NewRun, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
-        if run.spec.agent.context_window.is_none() {
-            run.spec.agent.context_window = talk::window(&*deps.model).await;
-        }
-        let now = deps.clock.now_ms();
-        let job = run.spec.job.clone();
-        let (machine, commands) =
-            Machine::new(run.spec.clone()).map_err(|why| RunError::Machine { job: job.clone(), why })?;
-        let (mut journal, follows) =
-            (Journal::new(deps.store.clone(), None, Head::default(), None), Follows::of(&run.spec));
-        journal.record(now, Fact::Started { spec: Box::new(run.spec) });
-        journal.blobs(run.blobs);
-        let earlier = super::earlier::of(&*deps.store, &machine).await?;
-        let mut runner = Self::assemble(deps, machine, earlier, journal, observer);
-        runner.emit(now, commands)?;
-        runner.status();
-        let (batch, fresh) = runner.journal.take();
-        let lease = runner.journal.store.create_job(run.job, Batch { follows, ..batch }).await?;
-        runner.journal.lease = Some(lease);
-        fresh.iter().for_each(|record| runner.workshop.observer.event(Event::Recorded(record)));
-        Ok(runner)
     }
 
     fn assemble(
