@@ -8,6 +8,7 @@ mod commands;
 mod environment;
 mod exit;
 mod files;
+mod next;
 mod people;
 mod progress;
 mod settings;
@@ -34,6 +35,13 @@ fn main() -> ExitCode {
             // Help and version are what was asked for; all else is wrong usage.
             let code = if error.use_stderr() { exit::USAGE } else { exit::OK };
             let _ = error.print();
+            if error.use_stderr() && args::asks_for_json(std::env::args_os().skip(1)) {
+                let message = error.to_string();
+                let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned();
+                terminal::json(&story::json::Failure {
+                    error: story::json::FailureError { kind: "Usage".to_owned(), message },
+                });
+            }
             return ExitCode::from(code);
         }
     };

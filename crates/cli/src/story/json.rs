@@ -126,6 +126,9 @@ pub(crate) struct Job {
     pub(crate) agent: String,
     /// Its session.
     pub(crate) session: String,
+    /// The door that it came in by, where it is not `run`: `acp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) door: Option<String>,
     /// The job that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent_job: Option<String>,
@@ -146,6 +149,7 @@ impl From<&JobRow> for Job {
             tenant: row.job.tenant.clone(),
             agent: row.job.agent.clone(),
             session: row.job.session.clone(),
+            door: family::door(row).map(str::to_owned),
             parent_job: row.job.parent.clone(),
             created_ms: row.job.created_ms,
             updated_ms: row.updated_ms,
@@ -186,6 +190,9 @@ pub(crate) struct JobDetails {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<JobError>,
+    /// Who cancelled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cancelled_by: Option<String>,
     /// The ids of the approvals that wait, those of the jobs below it included.
     pub(crate) approvals: Vec<String>,
     /// The jobs that it started, in order.
@@ -218,6 +225,10 @@ impl JobDetails {
                 Some(Outcome::Failed { error }) => Some(error.clone()),
                 _ => None,
             },
+            cancelled_by: match history::outcome(records) {
+                Some(Outcome::Cancelled { by }) => Some(by.clone()),
+                _ => None,
+            },
             approvals: approvals.iter().filter(waits).map(|a| a.id.clone()).collect(),
             children: vec![],
             summary: Tally::of(records),
@@ -232,6 +243,30 @@ pub(crate) struct JobHistory {
     pub(crate) job: String,
     /// Its records, in order.
     pub(crate) history: Vec<Record>,
+}
+
+/// `jobs cancel`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Cancelled {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Whether it is over. `false`: the process that runs it is asked to cancel it.
+    pub(crate) cancelled: bool,
+    /// Under which name it was cancelled.
+    pub(crate) by: String,
+}
+
+/// `jobs forget`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ForgottenJson {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Records whose values were taken out, those of the jobs below it included.
+    pub(crate) records: u64,
+    /// Approvals whose values were taken out.
+    pub(crate) approvals: u64,
+    /// Large values that were deleted.
+    pub(crate) large_values: u64,
 }
 
 /// An approval, in `approvals list` and `approvals show`.

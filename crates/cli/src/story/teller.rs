@@ -15,6 +15,7 @@ use super::line::{INDENT, Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
 use super::{compaction, units, values};
+use crate::next::Next;
 use hookwright_core::approval::Approval;
 use hookwright_core::event::{EventHead, Moment};
 use hookwright_core::history::Record;
@@ -56,6 +57,8 @@ struct Asked {
 pub(crate) struct Teller {
     look: Look,
     approvals: Approvals,
+    /// What makes the commands that it names.
+    next: Next,
     spec: Option<Box<JobSpec>>,
     holds_output: bool,
     asked: HashMap<String, Asked>,
@@ -89,6 +92,7 @@ impl Teller {
         Self {
             look,
             approvals,
+            next: Next::default(),
             spec: None,
             holds_output: false,
             asked: HashMap::new(),
@@ -107,6 +111,11 @@ impl Teller {
             last_news: String::new(),
             out: String::new(),
         }
+    }
+
+    /// The same, with what makes the commands that it names.
+    pub(crate) fn with_next(self, next: Next) -> Self {
+        Self { next, ..self }
     }
 
     /// Takes the records from before this process took the job up; returns a header.
@@ -313,6 +322,9 @@ impl Teller {
             if n > 0 {
                 hooks.push(format!("{n} at {}", moment.name()));
             }
+        }
+        if let Some(lifecycle) = &spec.lifecycle {
+            hooks.push(format!("lifecycle hooks of {}", lifecycle.servers.join(", ")));
         }
         let hooks = if hooks.is_empty() { "none".to_owned() } else { hooks.join(", ") };
         let first = Line::at("job", ' ').add(Role::Strong, &spec.job).add(Role::Dim, "  tenant ").plain(&spec.tenant);
