@@ -89,7 +89,8 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
     }
     let settings = Settings::read(&cli.global, env, terminal)?;
     settings.start_log()?;
-    match cli.command {
+    let next = settings.next();
+    let result = match cli.command {
         Command::Run(args) => commands::run::run(settings, args).await,
         Command::Acp(args) => commands::acp::run(settings, args).await,
         Command::Check(args) => commands::check::run(settings, args).await,
@@ -102,5 +103,6 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::New(command) => commands::new::run(&settings, command),
         Command::Demo(args) => commands::demo::run(settings, args).await,
         Command::Completions { .. } | Command::DemoServer(_) => Ok(exit::OK),
-    }
+    };
+    result.map_err(|error| error.with_next(&next))
 }

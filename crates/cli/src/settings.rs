@@ -204,7 +204,16 @@ impl Settings {
 
     /// What makes the follow-up commands that are printed.
     pub(crate) fn next(&self) -> Next {
-        let db = self.db().ok().filter(|db| self.found_db().as_ref() != Some(db));
+        // Where nothing names one, it is the store that is found.
+        let named = match (&self.global.db, &self.config_file) {
+            (Some(db), _) => Some(self.cwd.join(db)),
+            (None, Some(_)) => {
+                let store = self.config.store.as_ref().map(|store| self.config_folder().join(store));
+                Some(store.unwrap_or_else(|| self.default_db()))
+            }
+            (None, None) => None,
+        };
+        let db = named.filter(|db| self.found_db().as_ref() != Some(db));
         let program = std::env::current_exe().unwrap_or_default();
         // By its path where it lies below the current folder (a build in a clone).
         let program = program.strip_prefix(&self.cwd).ok();

@@ -121,7 +121,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
     let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
-            .hint("`hookwright audit verify` says what is wrong"));
+            .look("audit verify", "says what is wrong"));
     };
     settings.keep_db()?;
     let origin = &row.job.origin;

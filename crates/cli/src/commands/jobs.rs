@@ -156,6 +156,7 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
             Ok((code, _)) => code,
             // One that can't go on must not hold the others up.
             Err(error) if args.all => {
+                let error = error.with_next(&settings.next());
                 note(&format!("{job} can't go on: {}", error.message));
                 if let Some(hint) = &error.hint {
                     note(&format!("next: {hint}"));
@@ -195,7 +196,7 @@ pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Recor
         .map(|(seq, text)| {
             serde_json::from_str(text).map_err(|e| {
                 CliError::failed(format!("record {seq} of job {job} can't be read: {e}"))
-                    .hint("`hookwright audit verify` says what is wrong")
+                    .look("audit verify", "says what is wrong")
             })
         })
         .collect()
