@@ -445,13 +445,13 @@ fn every_command_to_go_on_with_names_the_store() {
     let told = told.tells(&[&format!("hookwright approvals approve {id} --db 'a b.db'"), &resume]);
     assert!(!told.err.contains("made with {"), "{told}");
     let shown = world.call(&["jobs", "show", job, "--db", "a b.db"]).code(0);
-    for part in [&*resume, &format!("hookwright approvals show {id} --db 'a b.db'"), "input       1 byte", "so far"] {
+    for part in [&*resume, &format!("hookwright approvals show {id} --db 'a b.db'"), "input       3 bytes", "so far"] {
         assert!(shown.out.contains(part), "{part}\n{shown}");
     }
     world.call(&["approvals", "approve", id, "--db", "a b.db"]).code(0).tells(&[&resume]);
     world.call(&["jobs", "resume", job, "--db", "a b.db"]).code(0).tells(&["goes on with {"]);
     let shown = world.call(&["jobs", "show", job, "--db", "a b.db"]).code(0);
-    assert!(shown.out.contains("output      4 bytes") && shown.out.contains("│ done"), "{shown}");
+    assert!(shown.out.contains("output      6 bytes") && shown.out.contains("│ done"), "{shown}");
     assert!(shown.out.contains("in all") && !shown.out.contains("so far"), "{shown}");
 
     // The store that is found without being named is not named.
@@ -478,7 +478,7 @@ fn a_yes_is_not_spent_where_the_approved_call_can_not_be_made_when_its_job_is_ta
         &resume,
     ]);
     // Nor where the function is not there any more.
-    world.write("p/git.json", json!({"tools": [function("pull", json!({}))]}).to_string());
+    world.write("p/git.json", json!({"tools": [function("pull", json!({"text": "pulled"}))]}).to_string());
     world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(1).tells(&["lists no function push", &resume]);
     assert_eq!(records(), before, "nothing was recorded");
     assert!(world.calls("git").is_empty());
