@@ -5,6 +5,10 @@
 
 #![allow(clippy::struct_field_names, reason = "the names are the contract's")]
 
+mod audit;
+
+pub(crate) use audit::{AuditHead, AuditHeads, AuditJob, AuditVerify};
+
 use super::tally::Tally;
 use super::teller::scripted;
 use super::{family, history, replay};
@@ -13,7 +17,7 @@ use hookwright_core::history::{Head, Record, ReplayError};
 use hookwright_core::job::{Fact, JobError, Outcome};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, JobRow, JobStatus};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 /// `false` is left out.
@@ -440,68 +444,5 @@ impl Replay {
                 }
             }
         }
-    }
-}
-
-/// `audit verify`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct AuditVerify {
-    /// Whether every history is what it was.
-    pub(crate) ok: bool,
-    /// Each job.
-    pub(crate) jobs: Vec<AuditJob>,
-}
-
-/// One job's history, checked.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct AuditJob {
-    /// The job's id.
-    pub(crate) job: String,
-    /// How many records are as they were, from the first on.
-    pub(crate) records: u64,
-    /// The hash of the last of them.
-    pub(crate) head: String,
-    /// What was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
-}
-
-impl AuditVerify {
-    /// From the jobs.
-    pub(crate) fn new(jobs: Vec<AuditJob>) -> Self {
-        Self { ok: jobs.iter().all(|job| job.problem.is_none()), jobs }
-    }
-}
-
-/// `audit head`: where histories stand, to be kept elsewhere.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditHeads {
-    /// Each job.
-    pub(crate) heads: Vec<AuditHead>,
-    /// The id of the key that signed, where one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
-    /// An ed25519 signature over `hookwright-audit-heads-v1`, a newline and the canonical JSON of `heads`: 128 hex digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signature: Option<String>,
-}
-
-/// Where one job's history stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditHead {
-    /// The job's id.
-    pub(crate) job: String,
-    /// How many records it has.
-    pub(crate) records: u64,
-    /// The hash of the last one.
-    pub(crate) hash: String,
-    /// The time of the last one.
-    pub(crate) at_ms: u64,
-}
-
-impl AuditHead {
-    /// Of a job's head.
-    pub(crate) fn new(job: &str, head: &Head) -> Self {
-        Self { job: job.to_owned(), records: head.records, hash: head.hash.clone(), at_ms: head.at_ms }
     }
 }

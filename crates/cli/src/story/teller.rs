@@ -5,6 +5,7 @@
 
 mod advice;
 mod calls;
+mod compacting;
 mod hooks;
 mod place;
 
@@ -14,7 +15,7 @@ use super::flow::{self, Flow};
 use super::line::{INDENT, Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
-use super::{compaction, units, values};
+use super::{units, values};
 use crate::next::Next;
 use hookwright_core::approval::Approval;
 use hookwright_core::event::{EventHead, Moment};
@@ -293,22 +294,6 @@ impl Teller {
                 self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
             Fact::Finished { outcome } => self.finished(outcome),
-        }
-    }
-
-    fn compacted(&mut self, at: &str, fact: &Fact) {
-        let Fact::Compacted { summary, fault, ms, .. } = fact else { return };
-        let (mark, role, word) = compaction::word(fact);
-        let took = format!(", {}", units::took(*ms));
-        let line = Line::at(at, mark).add(role, &word);
-        self.put(if summary.is_some() || fault.is_some() { line.add(Role::Dim, &took) } else { line });
-        match (summary, fault) {
-            (Some(summary), _) => match compaction::words(summary) {
-                Some(words) => self.block(words, TEXT_ROWS, Role::Dim),
-                None => self.put(Line::more().add(Role::Dim, &values::elsewhere(summary))),
-            },
-            (None, Some(why)) => self.block(why, TEXT_ROWS, Role::Warn),
-            (None, None) => {}
         }
     }
 

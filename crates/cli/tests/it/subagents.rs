@@ -124,7 +124,7 @@ fn a_childs_job_is_hooked_like_any_job_and_its_events_name_its_parent() {
     let shown = world.call(&["jobs", "show", parent, "--db", "jobs.db", "--output", "json"]).code(0);
     assert_eq!(shown.json()["children"][0]["job"], child);
     let listed = world.call(&["jobs", "list", "--db", "jobs.db"]).code(0);
-    assert!(listed.out.contains(&format!("writer, for {}", &parent[..8])), "{listed}");
+    assert!(listed.out.contains(&format!("started by {parent}")), "{listed}");
     let told = world.call(&["jobs", "history", parent, "--db", "jobs.db"]).code(0);
     assert!(told.out.contains(&format!("calls agent.start, as {child}, with")), "{told}");
 }
