@@ -17,7 +17,10 @@ pub(crate) struct Options {
     /// Rounds of single calls; more give steadier figures [default: 40]
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`.
+    /// Print tables in Markdown, as docs/performance.md has them.
+    #[arg(long)]
+    markdown: bool,
+    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`; `acp` is the ACP door's group.
     #[arg(long, value_name = "NAMES")]
     only: Option<String>,
 }
@@ -35,6 +38,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(file) = &options.json {
         let file = std::path::absolute(file).with_context(|| file.display().to_string())?;
         bench.arg("--json").arg(file);
+    }
+    if options.markdown {
+        bench.arg("--markdown");
     }
     if let Some(rounds) = options.rounds {
         bench.arg("--rounds").arg(rounds.to_string());

@@ -3,7 +3,7 @@
 use crate::machine::Disk;
 use crate::measure::{Times, ratio};
 use crate::memory::MemoryStore;
-use crate::report::{Aim, Figure, Group};
+use crate::report::{Aim, Figure, Group, time};
 use crate::servers::{Bare, Commands, bare_calls, commands, host_calls};
 use crate::work::{Work, arguments};
 use anyhow::{Context as _, Result, bail};
@@ -48,6 +48,7 @@ impl Bench {
             turns: 1,
             calls: CALLS,
             arguments: arguments(),
+            stop: false,
         }
     }
 
@@ -69,6 +70,21 @@ impl Bench {
         ] {
             let host = self.host.clone();
             add(key, name, CALLS, Box::new(move || Box::pin(host_calls(host.clone(), arguments(), asked, CALLS))));
+        }
+        for (key, name, stop) in [
+            ("stop_0", "a last turn, no lifecycle hook", false),
+            ("stop_1", "a last turn, one server's `_Stop` asked", true),
+        ] {
+            let work = Work { stop, ..self.work(0, false) };
+            add(
+                key,
+                name,
+                CALLS,
+                Box::new(move || {
+                    let work = work.clone();
+                    Box::pin(work.turns(CALLS))
+                }),
+            );
         }
         let mut job = |key, name: &str, work: Work| {
             let calls = work.turns * work.calls;
@@ -224,5 +240,14 @@ fn groups(variants: &[Variant], bare: Duration) -> Vec<Group> {
         title: "A hook as a command, in memory, for comparison                    p50       p99   × bare".into(),
         figures,
     };
-    vec![memory, durable, commands]
+    let gate = p50("stop_1").saturating_sub(p50("stop_0"));
+    let lifecycle = Group {
+        title: "A job's last turn, from its beginning to the job's end, in memory p50       p99   × bare".into(),
+        figures: vec![
+            line("stop_0"),
+            line("stop_1"),
+            Figure::number("stop_gate", "the `_Stop` gate adds", gate.as_secs_f64() * 1e6, time(gate)),
+        ],
+    };
+    vec![memory, durable, commands, lifecycle]
 }

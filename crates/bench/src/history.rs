@@ -24,6 +24,7 @@ pub(crate) async fn run(bench: &Bench, rounds: usize) -> Result<Group> {
         turns: TURNS,
         calls: 4,
         arguments: arguments(),
+        stop: false,
     };
     let (job, _) = work.timed().await?;
     let (mut rates, mut records) = (vec![], 0);

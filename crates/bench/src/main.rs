@@ -3,6 +3,7 @@
 //! Invariant: nothing fails for being slow; aims are printed with whether they are met.
 //! Invariant: all that it writes is in a folder beside its program, gone at the end.
 
+mod acp;
 mod calls;
 mod history;
 mod machine;
@@ -30,23 +31,31 @@ use std::sync::Arc;
 
 /// Rounds of single calls, unless told otherwise.
 const ROUNDS: usize = 40;
+/// Names the group of the ACP door's figures.
+const ACP: &str = "acp";
 
 struct Options {
     json: Option<PathBuf>,
     rounds: usize,
-    /// Only these variants of single calls.
+    /// Only these variants of single calls; `acp` is the group of that name.
     only: Vec<String>,
+    /// Print tables in Markdown.
+    markdown: bool,
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
-    let mut options = Options { json: None, rounds: ROUNDS, only: vec![] };
+    let mut options = Options { json: None, rounds: ROUNDS, only: vec![], markdown: false };
     while let Some(argument) = arguments.next() {
+        if argument == "--markdown" {
+            options.markdown = true;
+            continue;
+        }
         let value = arguments.next().with_context(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--json" => options.json = Some(value?.into()),
             "--rounds" => options.rounds = value?.parse::<usize>().context("--rounds takes a number")?.max(1),
             "--only" => options.only = value?.split(',').map(str::to_owned).collect(),
-            _ => bail!("unknown argument {argument:?}; known are --json FILE, --rounds N and --only KEY,…"),
+            _ => bail!("unknown argument {argument:?}; known are --json FILE, --rounds N, --only KEY,… and --markdown"),
         }
     }
     Ok(options)
@@ -104,17 +113,25 @@ async fn run() -> Result<()> {
         durable: SqliteStore::open(folder.path().join("bench.db"), OpenOptions::new("bench", Arc::new(SystemClock)))?,
     };
     let mut show = |group: Group| {
-        let _ = write!(std::io::stdout(), "{}", group.text());
+        let text = if options.markdown { group.markdown() } else { group.text() };
+        let _ = write!(std::io::stdout(), "{text}");
         report.groups.push(group);
     };
     let mut disk = Disk::new(folder.path())?;
-    bench.run(options.rounds, &mut disk, &options.only).await?.into_iter().for_each(&mut show);
-    if options.only.is_empty() {
+    let only: Vec<String> = options.only.iter().filter(|key| *key != ACP).cloned().collect();
+    let all = options.only.is_empty();
+    if all || !only.is_empty() {
+        bench.run(options.rounds, &mut disk, &only).await?.into_iter().for_each(&mut show);
+    }
+    if all {
         let few = options.rounds.div_ceil(8);
         show(many::run(&bench, few).await?);
         show(history::run(&bench, few).await?);
         show(waiting::run(folder.path()).await?);
         show(start::run(&hookwright, folder.path(), options.rounds.div_ceil(2)).await?);
+    }
+    if all || only.len() < options.only.len() {
+        show(acp::run(&hookwright, &beside("scripted-mcp")?, folder.path(), options.rounds.div_ceil(8)).await?);
     }
     bench.host.shutdown().await;
 

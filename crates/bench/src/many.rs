@@ -40,6 +40,7 @@ pub(crate) async fn run(bench: &Bench, rounds: usize) -> Result<Group> {
                 turns: 1,
                 calls: CALLS,
                 arguments: arguments(),
+                stop: false,
             };
             all.spawn(work.timed());
         }

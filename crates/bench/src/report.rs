@@ -96,6 +96,32 @@ impl Figure {
 }
 
 impl Group {
+    /// As a table in Markdown, in the form of docs/performance.md.
+    pub(crate) fn markdown(&self) -> String {
+        let timed = self.figures.iter().any(|figure| figure.p99_us.is_some());
+        let mut text = format!("\n{}\n\n", self.title.split("  ").next().unwrap_or_default());
+        text.push_str(if timed {
+            "| | p50 | p99 | × bare | aim |\n|---|---|---|---|---|\n"
+        } else {
+            "| | | aim |\n|---|---|---|\n"
+        });
+        for figure in &self.figures {
+            let micros = |us: f64| time(Duration::from_secs_f64(us.max(0.0) / 1e6));
+            let said = match figure.p99_us {
+                Some(p99) => {
+                    let of_bare = figure.of_bare.map(|of| format!("{of:.2}")).unwrap_or_default();
+                    format!("{} | {} | {of_bare}", micros(figure.value), micros(p99))
+                }
+                None if timed => format!("{} | | ", figure.said.trim()),
+                None => figure.said.trim().to_owned(),
+            };
+            let aim =
+                figure.aim.as_ref().map(|Aim { aim, met }| format!("{aim}: {}", if *met { "met" } else { "missed" }));
+            let _ = writeln!(text, "| {} | {said} | {} |", figure.name, aim.unwrap_or_default());
+        }
+        text.replace("  ", " ")
+    }
+
     /// As text.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("\n{}\n", self.title);
@@ -108,5 +134,30 @@ impl Group {
             text.push('\n');
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_groups_rows_can_be_pasted_into_a_table() {
+        let mut times = Times::default();
+        times.extend(vec![Duration::from_micros(200); 3]);
+        let bare = Some(Duration::from_micros(100));
+        let group = Group {
+            title: "Calls             p50       p99   × bare".into(),
+            figures: vec![
+                Figure::of("a", "one", &times, bare).aim(Aim::at_most(2.0, 2.2, "× bare")),
+                Figure::number("b", "adds", 7.0, "7 µs".into()),
+            ],
+        };
+        let rows = "\nCalls\n\n| | p50 | p99 | × bare | aim |\n|---|---|---|---|---|\n\
+                    | one | 200 µs | 200 µs | 2.00 | at most 2.2× bare: met |\n| adds | 7 µs | | | |\n";
+        assert_eq!(group.markdown(), rows);
+        let numbers =
+            Group { title: "Memory".into(), figures: vec![Figure::number("c", "a job", 1.0, "1 KiB".into())] };
+        assert_eq!(numbers.markdown(), "\nMemory\n\n| | | aim |\n|---|---|---|\n| a job | 1 KiB | |\n");
     }
 }

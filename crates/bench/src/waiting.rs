@@ -59,6 +59,7 @@ pub(crate) async fn measure(server: &Path, folder: &Path) -> Result<f64> {
         turns: 1,
         calls: 1,
         arguments: json!({"text": "hello", "answer": {"decision": "escalate", "reason": "a person should look"}}),
+        stop: false,
     };
     let (count, cancel, mut jobs) = (Arc::new(Count::default()), CancellationToken::new(), JoinSet::new());
     let mut sizes = vec![];

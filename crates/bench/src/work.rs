@@ -7,7 +7,8 @@ use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::history::Record;
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, Outcome, ToolOutcome};
+use hookwright_core::lifecycle::{LifecycleOutcome, LifecycleSpec};
 use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
 use hookwright_core::{FunctionName, Limits, Stored};
@@ -44,6 +45,8 @@ pub(crate) struct Work {
     pub(crate) calls: u32,
     /// What the function gets.
     pub(crate) arguments: Value,
+    /// Whether a server's `_Stop` is asked where the model ends its turn.
+    pub(crate) stop: bool,
 }
 
 /// A call's usual arguments: some 250 bytes of JSON.
@@ -62,12 +65,19 @@ impl Work {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut hooks: Vec<Hook> = (0..self.unmatched).map(|i| hook(&format!("other{i}.*"))).collect();
         hooks.extend((0..self.hooks).map(|_| hook("work.echo")));
-        let agent = AgentSpec::new("worker", "bench", "bench", self.turns + 1);
+        let agent = AgentSpec::new("worker", "bench", "bench", self.turns + 2);
         JobSpec {
             session: "ses_bench".into(),
             hooks: HookSet { manifests: vec![], hooks },
             hook_functions: vec![format!("{POLICY}.decide")],
             limits: Limits { parallel_calls: 1, calls_per_turn: self.calls, ..Limits::default() },
+            lifecycle: self.stop.then(|| LifecycleSpec {
+                servers: vec![CALLED.into()],
+                timeout_ms: 30_000,
+                max_rejections: 3,
+                rejections_used: 0,
+                session_start: false,
+            }),
             ..JobSpec::new(
                 format!("job_{number:016x}"),
                 AgentSpec { tools: Some(vec![CALLED.into()]), ..agent },
@@ -104,6 +114,22 @@ impl Work {
         Ok((id, run(deps, which, options, observer).await?))
     }
 
+    /// Runs so many jobs of a single turn without calls; gives the times from that turn's beginning to each job's end.
+    pub(crate) async fn turns(self, jobs: u32) -> Result<Vec<Duration>> {
+        let mut times = vec![];
+        for _ in 0..jobs {
+            let work = Self { turns: 0, calls: 0, hooks: 0, ..self.clone() };
+            let last = Arc::new(LastTurn::default());
+            let (_, end) = work.run(last.clone(), CancellationToken::new()).await?;
+            let seen = *last.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match (seen.begun, seen.ended) {
+                (Some(begun), Some(ended)) if seen.asked == self.stop => times.push(ended - begun),
+                _ => bail!("a job of one turn went wrong: its server was asked: {}; {end:?}", seen.asked),
+            }
+        }
+        Ok(times)
+    }
+
     /// Runs a job to its end; gives its id and the times from the end of one call to the end of the next.
     pub(crate) async fn timed(self) -> Result<(String, Vec<Duration>)> {
         let stamps = Arc::new(Stamps::default());
@@ -120,6 +146,36 @@ impl Work {
             );
         }
         Ok((job, seen.ends.windows(2).map(|pair| pair[1] - pair[0]).collect()))
+    }
+}
+
+/// Notes when a job's last turn began and when the job was over.
+#[derive(Default)]
+struct LastTurn(Mutex<Ends>);
+
+#[derive(Default, Clone, Copy)]
+struct Ends {
+    begun: Option<Instant>,
+    asked: bool,
+    ended: Option<Instant>,
+}
+
+impl Observer for LastTurn {
+    fn event(&self, event: Event<'_>) {
+        let Event::Recorded(record) = event else { return };
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &record.fact {
+            Fact::Begun { command: Command::CallModel { .. } } => seen.begun = Some(Instant::now()),
+            Fact::LifecycleAnswered { answers, .. } if !answers.is_empty() => {
+                seen.asked = answers.iter().all(|answer| answer.outcome == LifecycleOutcome::Nothing);
+            }
+            Fact::Finished { .. } => seen.ended = Some(Instant::now()),
+            _ => {}
+        }
+    }
+
+    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
+        Arc::new(Silent)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Invariant: what a client says of its servers stands in no record: it often holds secrets.
 
 mod agent;
-mod job;
+pub(crate) mod job;
 mod servers;
 
 use crate::args::AcpArgs;
@@ -24,7 +24,7 @@ use hookwright_runtime::observe::Silent;
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::Store as _;
+use hookwright_runtime::ports::store::{JobRow, Store as _};
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_runtime::session;
 use hookwright_sqlite::SqliteStore;
@@ -160,6 +160,10 @@ impl Wiring for Node {
         let deps = self.deps(order.session, order.equipment, order.model)?;
         let run = job::make(&self.tenant, &self.agent, self.origin(), &order)?;
         Ok(Ready { deps, run })
+    }
+
+    fn can_be_resumed(&self, row: &JobRow) -> bool {
+        job::client_servers(row).is_empty()
     }
 
     async fn end_left(&self, job: &str) -> Result<(), String> {

@@ -123,6 +123,19 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
             .look("audit verify", "says what is wrong"));
     };
+    let missing = crate::acp::job::client_servers(&row);
+    if !missing.is_empty() {
+        let names: Vec<String> = missing.iter().map(|name| hookwright_core::text::escape(name)).collect();
+        return Err(CliError::failed(format!(
+            "job {} needs servers of its ACP client ({}), which only the client can start",
+            row.job.id,
+            names.join(", ")
+        ))
+        .hint(format!(
+            "open its session in the client again (session/load): the next prompt goes on from there; or `{}`",
+            settings.next().command(&format!("jobs cancel {}", row.job.id))
+        )));
+    }
     settings.keep_db()?;
     let origin = &row.job.origin;
     if settings.config_file.is_none()

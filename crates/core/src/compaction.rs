@@ -32,6 +32,11 @@ fn replaced_turns(text: &str) -> Option<u32> {
 /// What the user side says between a summary and the turns that were kept: roles go on taking turns, and the task goes on.
 pub const GO_ON: &str = "[The conversation before this was compacted to fit the model's window. Go on with the task.]";
 
+/// As [`GO_ON`], with what the session began with, an earlier prompt than the job's: `prompt`, word for word.
+pub fn go_on_after(prompt: &str) -> String {
+    format!("[This session began with the user's prompt:]\n{prompt}\n{GO_ON}")
+}
+
 /// What stands in the summary's place where none could be made.
 pub fn left_out(turns: u32) -> String {
     summary_message(turns, "(No summary could be made. The messages of these turns were left out, the oldest first.)")

@@ -17,4 +17,4 @@ pub use fact::{Fact, ModelFault, RequestedCall, Sent, ToolOutcome};
 #[cfg(test)]
 pub(crate) use machine::tests::spec as tests_spec;
 pub use machine::{Machine, Mismatch};
-pub use spec::{AgentSpec, Continues, JobError, JobSpec, LOGIC_VERSION, Outcome};
+pub use spec::{AgentSpec, Continues, FirstPrompt, JobError, JobSpec, LOGIC_VERSION, Outcome};

@@ -4,7 +4,8 @@ use crate::job::RunError;
 use crate::ports::sessions::Sessions;
 use crate::ports::store::JobRow;
 use crate::replayed::replayed;
-use hookwright_core::job::{Continues, Machine};
+use hookwright_core::history::ReplayError;
+use hookwright_core::job::{Continues, Machine, Mismatch};
 use std::sync::Arc;
 
 /// Where a session stands.
@@ -27,5 +28,13 @@ pub async fn state(store: &dyn Sessions, session: &str) -> Result<SessionState, 
     let Some(row) = jobs.last() else { return Ok(SessionState::default()) };
     let texts = Arc::new(store.records(&row.job.id, 0).await?);
     let (machine, _) = replayed(&texts).await.map_err(|why| RunError::Replay { job: row.job.id.clone(), why })?;
+    if machine.spec().session != session || machine.spec().tenant != row.job.tenant {
+        let mismatch = Mismatch::Unexpected("this is the history of another session's job".to_owned());
+        return Err(RunError::Replay { job: row.job.id.clone(), why: ReplayError::Mismatch { seq: 0, mismatch } });
+    }
+    if machine.outcome().is_none() {
+        // Its row says that it is over; the history, which counts, does not.
+        return Ok(SessionState { unfinished: Some(row.clone()), ..SessionState::default() });
+    }
     Ok(SessionState { continues: Some(machine.session_state()), last: Some(machine), unfinished: None })
 }

@@ -1,11 +1,12 @@
-//! Where this crate's binaries are, seen from a test of another package.
+//! Where this crate's binaries and those of examples are, seen from a test of another package.
 //!
 //! Cargo builds a package's binaries only for its own tests. `cargo xtask test` builds all beforehand; a lone
 //! `cargo nextest run -p …` gets them built here, once, if they are missing or older than their source.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// The path of one of this crate's binaries, e.g. `scripted-mcp` or `rmcp-echo`.
@@ -13,16 +14,29 @@ use std::time::SystemTime;
 /// # Panics
 /// Where it is neither there nor can be built: the message says which command failed.
 pub fn bin(name: &str) -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
+    built("hookwright-testkit", Path::new(env!("CARGO_MANIFEST_DIR")), name)
+}
+
+/// The path of the program of an example in Rust, by its folder: `todo` gives that of `hookwright-todo`.
+///
+/// # Panics
+/// As [`bin`].
+pub fn example(folder: &str) -> PathBuf {
+    let package = format!("hookwright-{folder}");
+    built(&package, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(folder), &package)
+}
+
+fn built(package: &str, sources: &Path, name: &str) -> PathBuf {
+    static BUILT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let folder = folder();
     let path = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if !is_fresh(&path) {
-        BUILT.get_or_init(|| build(&folder));
-        assert!(
-            path.is_file(),
-            "there is no binary {name:?} in {}: is it named in crates/testkit/src/bin?",
-            folder.display()
-        );
+    if !is_fresh(&path, sources) {
+        // Held while it is built, so that other threads wait for it.
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if built.insert(package.to_owned()) {
+            build(package, sources, &folder);
+        }
+        assert!(path.is_file(), "there is no binary {name:?} in {}: is it named in {package}?", folder.display());
     }
     path
 }
@@ -42,10 +56,10 @@ fn folder() -> PathBuf {
     folder.to_owned()
 }
 
-fn build(folder: &Path) {
+fn build(package: &str, sources: &Path, folder: &Path) {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["build", "--quiet", "--package", "hookwright-testkit", "--bins", "--manifest-path"]);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    command.args(["build", "--quiet", "--package", package, "--bins", "--manifest-path"]);
+    command.arg(sources.join("Cargo.toml"));
     if let Some(target) = folder.parent() {
         command.arg("--target-dir").arg(target);
     }
@@ -54,14 +68,14 @@ fn build(folder: &Path) {
     }
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => {}
-        other => panic!("{command:?} failed ({other:?}); run `cargo build -p hookwright-testkit --bins` to see why"),
+        other => panic!("{command:?} failed ({other:?}); run `cargo build -p {package} --bins` to see why"),
     }
 }
 
-fn is_fresh(path: &Path) -> bool {
+fn is_fresh(path: &Path, sources: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
     let Some(built) = changed(path) else { return false };
-    newest(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).is_none_or(|source| source <= built)
+    newest(&sources.join("src")).is_none_or(|source| source <= built)
 }
 
 fn newest(folder: &Path) -> Option<SystemTime> {

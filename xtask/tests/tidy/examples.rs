@@ -35,11 +35,14 @@ fn the_core_has_nothing_to_say_about_manifests_of_examples_and_templates() {
 }
 
 #[test]
-fn every_plugin_has_a_readme_and_events_with_what_must_come_of_them() {
+fn every_plugin_has_a_readme_and_events_with_what_must_come_of_them_or_a_test_that_runs_it() {
+    let tests = text("crates/cli/tests/it/examples.rs").unwrap();
     for folder in folders_of("plugin.yaml").iter().filter(|folder| folder.starts_with("examples/")) {
         assert!(root().join(folder).join("README.md").is_file(), "{folder}");
-        // Lifecycle hooks have no events to ask about: what they do is seen in jobs.
         if !text(&format!("{folder}/plugin.yaml")).unwrap().contains("\nhooks:") {
+            // No policy hook, nothing to ask: its lifecycle hooks are seen in a job.
+            let name = folder.rsplit('/').next().unwrap();
+            assert!(tests.contains(&format!("bins::example(\"{name}\")")), "no test runs {folder}");
             continue;
         }
         let names: Vec<_> = files().into_iter().filter(|file| file.starts_with(&format!("{folder}/events/"))).collect();

@@ -14,6 +14,8 @@ enum Does {
     Panics,
     /// Denies where it is the hook.
     Denies,
+    /// Objects to the end of a turn.
+    Objects,
 }
 
 struct Fake(Does);
@@ -28,7 +30,14 @@ impl Tools for Fake {
         let input_schema = json!({"type": "object"});
         let (read_only_hint, idempotent_hint) = (false, false);
         let name = if tool == POLICY { "decide" } else { "echo" }.to_owned();
-        Ok(vec![ListedFunction { name, description: None, input_schema, read_only_hint, idempotent_hint }])
+        let function = |name| ListedFunction {
+            name,
+            description: None,
+            input_schema: input_schema.clone(),
+            read_only_hint,
+            idempotent_hint,
+        };
+        Ok(vec![function(name), function("_Stop".to_owned())])
     }
 
     async fn call(&self, name: &FunctionName, _: Map<String, Value>, _: Duration) -> CallOutcome {
@@ -37,6 +46,9 @@ impl Tools for Fake {
         let decision = if self.0 == Does::Denies { "deny" } else { "allow" };
         let result = if name.tool() == POLICY {
             json!({"structuredContent": {"decision": decision}})
+        } else if name.function() == "_Stop" {
+            let text = if self.0 == Does::Objects { "no" } else { "" };
+            json!({"content": [{"type": "text", "text": text}]})
         } else {
             json!({"content": [{"type": "text", "text": "done"}]})
         };
@@ -64,7 +76,16 @@ impl Tools for Fake {
 
 fn work(does: Does) -> Work {
     let store = Arc::new(MemoryStore::new());
-    Work { store, tools: Arc::new(Fake(does)), hooks: 2, unmatched: 3, turns: 2, calls: 5, arguments: arguments() }
+    Work {
+        store,
+        tools: Arc::new(Fake(does)),
+        hooks: 2,
+        unmatched: 3,
+        turns: 2,
+        calls: 5,
+        arguments: arguments(),
+        stop: false,
+    }
 }
 
 #[tokio::test]
@@ -90,4 +111,13 @@ async fn an_effect_that_panics_ends_the_run_and_the_job_is_not_over() {
     assert!(error.contains("ended in a panic"), "{error}");
     let jobs = work.store.jobs(true, 10).await.unwrap();
     assert_eq!((jobs.len(), jobs[0].status.is_final()), (1, false));
+}
+
+#[tokio::test]
+async fn a_turn_has_a_time_with_and_without_a_server_that_is_asked_and_an_objection_is_no_figure() {
+    for stop in [false, true] {
+        assert_eq!(Work { stop, ..work(Does::Answers) }.turns(3).await.unwrap().len(), 3);
+    }
+    let error = Work { stop: true, ..work(Does::Objects) }.turns(1).await.unwrap_err().to_string();
+    assert!(error.contains("went wrong"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The agent that answers: a plugin's, or one of our own where no plugin declares any.
+//! The agent that answers: a plugin's, or one of our own where no plugin declares any or it is asked for.
 
 use crate::exit::CliResult;
 use crate::setup::Tenant;
@@ -29,10 +29,15 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The agent of that id; without one, the only agent of the plugins, or our own where they declare none.
+    /// The agent of that id; without one, the only agent of the plugins, or our own where they declare none. Our own has an id, too,
+    /// which an agent of a plugin may take.
     pub(super) fn of(tenant: &Tenant, id: Option<&str>) -> CliResult<Self> {
-        let none = tenant.plugins.iter().all(|p| p.parsed.manifest.agents.is_empty());
-        if id.is_none_or(|id| id == BUILT_IN) && none {
+        let mut declared = tenant.plugins.iter().flat_map(|p| &p.parsed.manifest.agents);
+        let own = match id {
+            Some(id) => id == BUILT_IN && declared.all(|agent| agent.id != BUILT_IN),
+            None => declared.next().is_none(),
+        };
+        if own {
             return Ok(Self::built_in(tenant));
         }
         let (plugin, decl) = tenant.agent(id)?;

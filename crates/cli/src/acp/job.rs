@@ -8,13 +8,28 @@ use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::stored::Stored;
 use hookwright_runtime::job::NewRun;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::NewJob;
-use serde_json::Value;
+use hookwright_runtime::ports::store::{JobRow, NewJob};
+use serde_json::{Value, json};
+
+/// The key of a job's origin that names the servers which its client brought.
+const CLIENT_SERVERS: &str = "client_servers";
+
+/// The servers of a job that only its client can start.
+pub(crate) fn client_servers(row: &JobRow) -> Vec<&str> {
+    // A subagent has those of the plugins alone.
+    let origin = Some(&row.job.origin).filter(|_| row.job.parent.is_none());
+    let names = origin.and_then(|origin| origin[CLIENT_SERVERS].as_array());
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
 
 /// Makes the next job of a session.
-pub(super) fn make(tenant: &Tenant, agent: &Chosen, origin: Value, order: &Order<'_>) -> Result<NewRun, String> {
+pub(super) fn make(tenant: &Tenant, agent: &Chosen, mut origin: Value, order: &Order<'_>) -> Result<NewRun, String> {
     let input = agent.input(order.text)?;
     let from_client: Vec<&str> = order.equipment.own.iter().filter(|s| s.from_client).map(|s| &*s.tool).collect();
+    if !from_client.is_empty() {
+        // By name: how they are reached is the client's, and often secret.
+        origin[CLIENT_SERVERS] = json!(from_client);
+    }
     let (agent_spec, mut blobs) = agent.spec(order.model, order.cwd, &from_client);
     let (input, blob) = Stored::new(input);
     blobs.extend(blob);

@@ -322,6 +322,9 @@ pub(crate) fn show(
     if let Some(door) = family::door(row) {
         put("door", Role::Plain, door);
     }
+    if let Some(earlier) = spec.and_then(|spec| spec.continues.as_ref()) {
+        put("continues", Role::Plain, &earlier.job);
+    }
     if let Some(parent) = &row.job.parent {
         put("started by", Role::Plain, parent);
     }
@@ -355,7 +358,7 @@ pub(crate) fn show(
         put("waits for", Role::Warn, &format!("{} (expires {expiry})", approval.id));
         put("", Role::Dim, &next.command(&format!("approvals show {}", approval.id)));
     }
-    if !row.status.is_final() && !row.running {
+    if !row.status.is_final() && !row.running && crate::acp::job::client_servers(row).is_empty() {
         put("go on", Role::Dim, &next.command(&format!("jobs resume {}", family::first(row.job.id.as_str(), spec))));
     }
     out

@@ -182,6 +182,9 @@ pub(crate) struct JobDetails {
     /// As in a list.
     #[serde(flatten)]
     pub(crate) job: Job,
+    /// The job of its session whose conversation it goes on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) continues: Option<String>,
     /// The agent's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
@@ -215,13 +218,16 @@ impl JobDetails {
 
     /// From a row and its records; `output` is loaded.
     pub(crate) fn new(row: &JobRow, records: &[Record], output: Option<Value>, approvals: &[ApprovalRow]) -> Self {
-        let model = records.iter().find_map(|r| match &r.fact {
-            Fact::Started { spec } => Some(spec.agent.model.clone()),
+        let spec = records.iter().find_map(|r| match &r.fact {
+            Fact::Started { spec } => Some(spec),
             _ => None,
         });
+        let model = spec.map(|spec| spec.agent.model.clone());
+        let continues = spec.and_then(|spec| spec.continues.as_ref()).map(|earlier| earlier.job.clone());
         let waits = |a: &&ApprovalRow| family::concerns(a, &row.job.id) && a.state == ApprovalState::Open;
         Self {
             job: row.into(),
+            continues,
             model,
             scripted: plays_script(records),
             output: output.filter(|_| row.status == JobStatus::Completed),

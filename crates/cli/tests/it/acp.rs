@@ -2,12 +2,16 @@
 
 mod cancel;
 mod client;
+mod compacting;
+mod compaction;
 mod decide;
 mod hostile;
 mod lifecycle;
 mod real;
+mod robust;
 mod servers;
 mod sessions;
+mod subagents;
 
 use crate::support::{Plugin, World, function, says};
 use client::{Client, normal};
@@ -45,6 +49,11 @@ fn version_1_is_answered_whatever_a_client_asks_for() {
         let can = &hello["agentCapabilities"];
         assert_eq!(can["loadSession"], true);
         assert_eq!(can["mcpCapabilities"]["http"], true);
+        let takes = &can["promptCapabilities"];
+        assert_eq!(takes["embeddedContext"], true);
+        for refused in ["image", "audio"] {
+            assert_ne!(takes[refused], true, "{refused} is refused: {hello:#}");
+        }
         for key in ["list", "delete", "resume", "close"] {
             assert!(can["sessionCapabilities"][key].is_object(), "{key}: {hello:#}");
         }
@@ -198,4 +207,18 @@ fn a_failing_model_is_the_prompts_error_and_the_session_goes_on() {
             (&json!(-32_603), &json!("ModelFailed"))
         );
     }
+}
+
+#[test]
+fn the_plain_assistant_can_be_chosen_beside_plugins_that_declare_agents() {
+    let world = git(says("allow", json!({})), json!({}), push());
+    world.write("script.yaml", json!({"turns": [{"call": {"tool": "git.push"}}, {"say": "I am plain."}]}).to_string());
+    let mut client = Client::new(&world, &["--agent", "assistant", "--model", "script/script.yaml"]);
+    let session = client.session(json!([]));
+    assert_eq!(client.prompt(&session, "go"), "end_turn");
+    assert_eq!(client.said(), "I am plain.");
+    client.close().code(0);
+    assert_eq!(world.calls("git").len(), 1, "it may use every tool");
+    let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
+    assert_eq!(jobs["jobs"][0]["agent"], "assistant");
 }

@@ -1,8 +1,11 @@
 //! Every example: `ask` prints for `events/NAME.json` what `events/NAME.expected.json` says.
+//! Those of lifecycle hooks run their agents.
 //!
 //! Those in Python and JavaScript need what `cargo xtask test` sets up, and run where `HOOKWRIGHT_TEST_TOOLS` says that it did.
 
-use crate::support::{Running, World, repository};
+use crate::support::{Finished, Running, World, repository};
+use hookwright_testkit::bins;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -113,4 +116,118 @@ fn the_events_of_risk_score() {
 #[test]
 fn the_events_of_signature() {
     asks_example("signature", 2);
+}
+
+/// A job of an example's agent, with the program of another example on the PATH.
+fn job(world: &World, program: &Path, settle: impl FnOnce(&mut std::process::Command), more: &[&str]) -> Finished {
+    let mut folders = vec![world.path("bin"), program.parent().unwrap().to_owned()];
+    folders.extend(std::env::split_paths(&variable("PATH").unwrap()));
+    let mut command = world.job(more);
+    settle(command.env("PATH", std::env::join_paths(folders).unwrap()).env("HOOKWRIGHT_HOOK_TIMEOUT_MS", "30000"));
+    Running::start(command).finish()
+}
+
+fn to_do(agent: &str, servers: Option<&str>, more: &[&str]) -> (World, Finished) {
+    let (world, program, plugin) = (World::new(), bins::example("todo"), repository("examples/todo"));
+    let args = [&["--plugin", plugin.to_str().unwrap(), "--agent", agent], more].concat();
+    let done = job(
+        &world,
+        &program,
+        |command| {
+            if let Some(servers) = servers {
+                command.env("MCP_HOOK_SERVERS", servers);
+            }
+        },
+        &args,
+    );
+    (world, done)
+}
+
+/// What lifecycle hooks said in a job, in order: the bodies as the model reads them.
+fn bodies(done: &Finished) -> Vec<Value> {
+    let answers = done
+        .records("lifecycle_answered")
+        .into_iter()
+        .flat_map(|r| r["answers"].as_array().cloned().unwrap_or_default());
+    let texts = answers.filter_map(|a| a["outcome"]["body"]["value"].as_str().map(str::to_owned));
+    texts.map(|text| serde_json::from_str(&text).unwrap()).collect()
+}
+
+#[test]
+fn the_to_do_lists_planner_is_reminded_by_stop_and_ends_when_nothing_is_open() {
+    let (_world, done) = to_do("planner", Some("todo"), &[]);
+    let done = done.code(0);
+    assert_eq!(done.json()["output"], "The fault is mended and has a test. Everything on the list is done.");
+    let text = "2 of 3 to-do items are open:\n2. mend the fault\n3. write a test\nDo them and `tick` them, or `drop` those that are \
+                not needed and say why.";
+    assert_eq!(bodies(&done), [json!({"hook": "_Stop", "server": "todo", "text": text})]);
+    let last = done.records("lifecycle_answered").pop().unwrap();
+    assert_eq!(last["answers"][0]["outcome"]["outcome"], "nothing", "it is asked again, and has nothing to say");
+}
+
+#[test]
+fn without_the_variable_the_planner_ends_with_its_list_half_done() {
+    let (_world, done) = to_do("planner", None, &[]);
+    assert_eq!(done.code(0).json()["output"], "All done!");
+}
+
+#[test]
+fn the_to_do_lists_keeper_gets_its_list_back_after_a_compaction_and_is_reminded_by_stop() {
+    let (_world, done) = to_do("keeper", Some("todo"), &[]);
+    let done = done.code(0);
+    assert!(done.json()["output"].as_str().unwrap().ends_with("Everything on the list is done."));
+    assert!(!done.records("compacted").is_empty());
+    let said = bodies(&done);
+    let hooks: Vec<&str> = said.iter().map(|body| body["hook"].as_str().unwrap()).collect();
+    assert!(hooks.contains(&"_PostCompact") && hooks.contains(&"_Stop"), "{hooks:?}");
+    let list = said[0]["text"].as_str().unwrap();
+    assert!(
+        list.starts_with("The to-do list, 2 of 5 done:\n1. [x] read the parser")
+            && list.contains("5. [ ] run all tests"),
+        "{list}"
+    );
+    let (_world, told) = to_do("keeper", Some("todo"), &["--output", "text"]);
+    told.code(0).tells(&["compacted: ", "todo._PostCompact     says", "todo._Stop            objects"]);
+}
+
+#[test]
+fn the_test_runner_objects_with_the_summary_until_the_tests_pass() {
+    let (world, program, plugin) = (World::new(), bins::example("test-runner"), repository("examples/test-runner"));
+    // The manifest's command is `cargo test`: here a suite in shell, which is red until the greeting is mended.
+    let suite = "#!/bin/sh\nset -e\n[ \"$1\" = test ]\necho run >> runs\nif grep -q Hello greeting; then echo '1 passed'; \
+                 else echo 'test greets ... FAILED'; echo '0 passed; 1 failed'; exit 101; fi\n";
+    let cargo = world.write("bin/cargo", suite);
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let greeting = world.write("project/greeting", "Helo\n");
+    let mend = json!({"name": "mend", "inputSchema": {"type": "object"},
+        "behaviour": [{"append": {"file": greeting, "line": "Hello"}}, {"text": "written"}]});
+    let objection = "(?s)^\\{\"hook\":\"_Stop\",\"server\":\"tests\",\"text\":\"The tests failed with exit code 101.*0 passed; 1 failed.*run_tests`\\.\"\\}$";
+    crate::support::Plugin::new("mender")
+        .server("files", json!([mend]))
+        .agent(json!({"tools": ["files", "tests"]}))
+        .turns(json!([
+            {"call": {"tool": "tests.run_tests"}},
+            {"expect": "0 passed; 1 failed", "say": "That is good enough."},
+            {"expect": {"matches": objection}, "say": "I mend it.", "call": {"tool": "files.mend"}},
+            {"expect": "written", "say": "Mended, I am sure."},
+            {"expect": {"matches": objection}, "say": "I run the tests.", "call": {"tool": "tests.run_tests"}},
+            {"expect": "The tests passed. The end of their output:\n1 passed", "say": "The tests pass."},
+        ]))
+        .save(&world);
+    let done = job(
+        &world,
+        &program,
+        |command| {
+            command.env("MCP_HOOK_SERVERS", "tests").env("PROJECT_FOLDER", world.path("project"));
+        },
+        &["--plugin", plugin.to_str().unwrap(), "--agent", "worker"],
+    )
+    .code(0);
+    assert_eq!(done.json()["output"], "The tests pass.");
+    assert_eq!(bodies(&done).len(), 2, "it objects until the tests were run again, and passed");
+    assert_eq!(
+        std::fs::read_to_string(world.path("project/runs")).unwrap().lines().count(),
+        2,
+        "the hook runs nothing itself"
+    );
 }

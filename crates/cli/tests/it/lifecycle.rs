@@ -1,7 +1,9 @@
 //! Lifecycle hooks over real jobs and real servers (SPEC §9).
 
+mod compacting;
 mod crash;
 mod trouble;
+mod wires;
 
 use crate::support::{Finished, Plugin, Running, World, exactly, function, repository, says};
 use serde_json::{Value, json};

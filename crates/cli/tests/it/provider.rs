@@ -1,6 +1,6 @@
 //! A model provider on loopback, in each of the four wire formats, with a window: it counts, reports and refuses as the real ones do.
 //!
-//! It calls `git.log` for some turns and then says `done`; a request without functions is one for a summary.
+//! It calls `git.log` for some turns and then says `done`, or follows a list of steps; a request without functions is one for a summary.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,6 +45,14 @@ pub(crate) struct Play {
     pub(crate) summarises: bool,
 }
 
+/// A turn of a provider that follows a list.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Say(&'static str),
+    /// A call, by the name that functions have on the wire.
+    Call(&'static str, Value),
+}
+
 pub(crate) struct Provider {
     address: String,
     play: Play,
@@ -55,36 +63,52 @@ pub(crate) struct Provider {
 pub(crate) struct Seen {
     /// Requests for a turn that were answered, for a summary, and refused.
     pub(crate) turns: Vec<Value>,
+    /// The bytes of `turns`.
+    pub(crate) raw: Vec<String>,
     pub(crate) summaries: Vec<Value>,
     pub(crate) refused: usize,
 }
 
 impl Provider {
     pub(crate) fn start(play: Play) -> Self {
+        Self::following(play, vec![])
+    }
+
+    /// One whose turns are these; without any, `play` says what they are.
+    pub(crate) fn following(play: Play, steps: Vec<Step>) -> Self {
+        let steps: Arc<[Step]> = steps.into();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let state = Arc::clone(&seen);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let state = Arc::clone(&state);
-                std::thread::spawn(move || serve(stream, play, &state));
+                let (state, steps) = (Arc::clone(&state), Arc::clone(&steps));
+                std::thread::spawn(move || serve(stream, play, &steps, &state));
             }
         });
         Self { address, play, seen }
     }
 
-    /// The variables that lead a process here.
+    /// Leads a process here.
     pub(crate) fn lead(&self, command: &mut Command) {
+        command.envs(self.variables());
+    }
+
+    /// The variables that lead a process here.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let at = |path: &str| format!("http://{}{path}", self.address);
-        command
-            .env("ANTHROPIC_BASE_URL", at(""))
-            .env("GOOGLE_GEMINI_BASE_URL", at(""))
-            .env("OPENAI_BASE_URL", at("/v1"))
-            .env("HOOKWRIGHT_COMPATIBLE_BASE_URL", at("/v1"));
-        for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"] {
-            command.env(key, "sk-test-0123456789abcdef");
-        }
+        let mut all = vec![
+            ("ANTHROPIC_BASE_URL", at("")),
+            ("GOOGLE_GEMINI_BASE_URL", at("")),
+            ("OPENAI_BASE_URL", at("/v1")),
+            ("HOOKWRIGHT_COMPATIBLE_BASE_URL", at("/v1")),
+        ];
+        all.extend(
+            ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
+                .map(|key| (key, "sk-test-0123456789abcdef".into())),
+        );
+        all
     }
 
     pub(crate) fn seen<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
@@ -128,12 +152,12 @@ fn visit(value: &Value, look: &mut dyn FnMut(&Value)) {
     }
 }
 
-fn serve(stream: TcpStream, play: Play, state: &Mutex<Seen>) {
+fn serve(stream: TcpStream, play: Play, steps: &[Step], state: &Mutex<Seen>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some((path, bytes)) = request(&mut reader) {
         let (status, kind, answer) = match serde_json::from_slice::<Value>(&bytes) {
-            Ok(body) => turn(play, &body, bytes.len() as u64, &mut state.lock().unwrap()),
+            Ok(body) => turn(play, steps, &body, &bytes, &mut state.lock().unwrap()),
             Err(_) => about(play, &path),
         };
         let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", answer.len());
@@ -177,8 +201,8 @@ fn about(play: Play, path: &str) -> Answer {
     (200, "application/json", value.to_string())
 }
 
-fn turn(play: Play, body: &Value, bytes: u64, seen: &mut Seen) -> Answer {
-    let tokens = bytes / play.bytes_per_token;
+fn turn(play: Play, steps: &[Step], body: &Value, bytes: &[u8], seen: &mut Seen) -> Answer {
+    let tokens = bytes.len() as u64 / play.bytes_per_token;
     if tokens > play.window {
         seen.refused += 1;
         return (400, "application/json", refusal(play, tokens).to_string());
@@ -193,8 +217,15 @@ fn turn(play: Play, body: &Value, bytes: u64, seen: &mut Seen) -> Answer {
     }
     let n = seen.turns.len();
     seen.turns.push(body.clone());
-    let call = (n < play.turns).then(|| (format!("call_{n}"), json!({"n": n})));
-    (200, "text/event-stream", says(play.wire, if call.is_some() { "I look." } else { "done" }, call.as_ref(), tokens))
+    seen.raw.push(String::from_utf8(bytes.to_vec()).unwrap());
+    let (text, call) = match steps.get(n) {
+        Some(Step::Say(text)) => (*text, None),
+        Some(Step::Call(name, arguments)) => ("I look.", Some((*name, arguments.clone()))),
+        None if n < play.turns => ("I look.", Some(("git__log", json!({"n": n})))),
+        None => ("done", None),
+    };
+    let call = call.map(|(name, arguments)| Call { id: format!("call_{n}"), name, arguments });
+    (200, "text/event-stream", says(play.wire, text, call.as_ref(), tokens))
 }
 
 fn refusal(play: Play, tokens: u64) -> Value {
@@ -212,7 +243,13 @@ fn refusal(play: Play, tokens: u64) -> Value {
     }
 }
 
-fn says(wire: Wire, text: &str, call: Option<&(String, Value)>, tokens: u64) -> String {
+struct Call {
+    id: String,
+    name: &'static str,
+    arguments: Value,
+}
+
+fn says(wire: Wire, text: &str, call: Option<&Call>, tokens: u64) -> String {
     let mut out = String::new();
     let mut event = |value: Value| {
         if let (Wire::Anthropic | Wire::Responses, Some(kind)) = (wire, value["type"].as_str()) {
@@ -230,11 +267,11 @@ fn says(wire: Wire, text: &str, call: Option<&(String, Value)>, tokens: u64) -> 
             event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}));
             event(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}));
             event(json!({"type": "content_block_stop", "index": 0}));
-            if let Some((id, input)) = call {
+            if let Some(Call { id, name, arguments }) = call {
                 event(json!({"type": "content_block_start", "index": 1,
-                    "content_block": {"type": "tool_use", "id": id, "name": "git__log", "input": {}}}));
+                    "content_block": {"type": "tool_use", "id": id, "name": name, "input": {}}}));
                 event(json!({"type": "content_block_delta", "index": 1,
-                    "delta": {"type": "input_json_delta", "partial_json": input.to_string()}}));
+                    "delta": {"type": "input_json_delta", "partial_json": arguments.to_string()}}));
                 event(json!({"type": "content_block_stop", "index": 1}));
             }
             let stop = if call.is_some() { "tool_use" } else { "end_turn" };
@@ -244,9 +281,9 @@ fn says(wire: Wire, text: &str, call: Option<&(String, Value)>, tokens: u64) -> 
         Wire::Responses => {
             let mut items = vec![json!({"type": "message", "id": "m", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "text": text, "annotations": []}]})];
-            items.extend(call.map(|(id, input)| {
+            items.extend(call.map(|Call { id, name, arguments }| {
                 json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id,
-                "name": "git__log", "arguments": input.to_string(), "status": "completed"})
+                "name": name, "arguments": arguments.to_string(), "status": "completed"})
             }));
             for (i, item) in items.iter().enumerate() {
                 event(json!({"type": "response.output_item.done", "output_index": i, "item": item}));
@@ -256,9 +293,9 @@ fn says(wire: Wire, text: &str, call: Option<&(String, Value)>, tokens: u64) -> 
         }
         Wire::Chat => {
             let mut delta = json!({"role": "assistant", "content": text});
-            if let Some((id, input)) = call {
+            if let Some(Call { id, name, arguments }) = call {
                 delta["tool_calls"] = json!([{"index": 0, "id": id, "type": "function",
-                    "function": {"name": "git__log", "arguments": input.to_string()}}]);
+                    "function": {"name": name, "arguments": arguments.to_string()}}]);
             }
             let stop = if call.is_some() { "tool_calls" } else { "stop" };
             event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}));
@@ -269,7 +306,7 @@ fn says(wire: Wire, text: &str, call: Option<&(String, Value)>, tokens: u64) -> 
         Wire::Gemini => {
             let mut parts = vec![json!({"text": text})];
             parts.extend(call.map(
-                |(_, args)| json!({"functionCall": {"name": "git__log", "args": args}, "thoughtSignature": "c2ln"}),
+                |Call { name, arguments, .. }| json!({"functionCall": {"name": name, "args": arguments}, "thoughtSignature": "c2ln"}),
             ));
             event(
                 json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],

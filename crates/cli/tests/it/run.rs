@@ -142,3 +142,29 @@ fn servers_get_four_variables_and_what_env_names_and_nothing_else() {
     let history = std::fs::read(world.path("jobs.db")).unwrap();
     assert!(!history.windows(3).any(|w| w == b"t0p"), "a secret is stored nowhere");
 }
+
+#[test]
+fn of_seventy_calls_64_are_made_eight_at_a_time_and_results_come_in_the_calls_order() {
+    let first = json!({"when": {"/n": 0}, "then": [{"append": {"file": "log", "line": "begin"}}, {"sleep_ms": 400}, {"append": {"file": "log", "line": "end"}}, {"text": "{arguments}"}]});
+    let others = json!({"when": {}, "then": [{"append": {"file": "log", "line": "begin"}}, {"sleep_ms": 30}, {"append": {"file": "log", "line": "end"}}, {"text": "{arguments}"}]});
+    let calls: Vec<_> = (0..70).map(|n| json!({"tool": "git.log", "with": {"n": n}})).collect();
+    let made: Vec<String> = (0..64).map(|n| format!("{{\"n\":{n}}}")).collect();
+    let reads = json!({"matches": format!("^{}\n.*a turn may make 64 calls", made.join("\n").replace('{', "\\{").replace('}', "\\}"))});
+    let world = World::with(
+        Plugin::new("p")
+            .server("git", json!([function("log", json!({"cases": [first, others]}))]))
+            .turns(json!([{"call": calls}, {"expect": reads, "say": "done"}])),
+    );
+    world.run(&[]).code(0);
+    assert_eq!(world.calls("git").len(), 64);
+    let (mut now, mut most) = (0, 0);
+    for line in std::fs::read_to_string(world.path("p/log")).unwrap().lines() {
+        if line == "begin" {
+            now += 1;
+        } else {
+            now -= 1;
+        }
+        most = most.max(now);
+    }
+    assert_eq!(most, 8, "at the same time");
+}

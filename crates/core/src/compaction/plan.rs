@@ -14,6 +14,10 @@ const LEAST_TRANSCRIPT: u64 = 300;
 const MOST_SUMMARY: u64 = 4_096;
 /// Bytes of a transcript at most, however large the window is.
 const MOST_TRANSCRIPT: u64 = 4 * 1024 * 1024;
+/// Bytes of our words around that prompt.
+const FIRST_FRAME: u64 = 60;
+/// The part of a window that a session's first prompt may have, to be kept.
+const FIRST_PART: u64 = 8;
 /// Bytes of the two messages that stand for what was replaced, beside the summary itself.
 pub(super) const FRAME: u64 = SUMMARY_LEAD.len() as u64 + GO_ON.len() as u64 + 120;
 
@@ -41,6 +45,8 @@ pub struct Needs {
     pub overhead_bytes: u64,
     /// Bytes of messages before the job's own, from earlier jobs of the session; a compaction replaces them all.
     pub earlier_bytes: u64,
+    /// Bytes of the session's first prompt, which is kept where it is small; 0 where there is none beside the job's own input.
+    pub first_bytes: u64,
     /// How many messages after the job's input stand for an earlier compaction.
     pub frame: usize,
     /// How often in a row the conversation was compacted without an answer between: the next time cuts deeper.
@@ -62,6 +68,14 @@ pub struct Plan {
     /// Bytes of each result that stays; absent: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
+    /// Whether the session's first prompt, an earlier job's, is said again word for word behind the summary.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keep_first: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(it: &bool) -> bool {
+    !*it
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -101,13 +115,27 @@ pub fn essentials(window: u64, rate: Rate, overhead_bytes: u64, task_bytes: u64)
 /// Plans a compaction of a conversation whose first message is the job's input. None where nothing can be left out, or it would not
 /// help; so a plan always makes the conversation shorter.
 pub fn plan(parts: &[Part], needs: &Needs) -> Option<Plan> {
+    let first = needs.first_bytes;
+    let limit =
+        needs.window.map_or(u64::MAX, |window| needs.rate.bytes(window)).min(needs.refused_bytes.unwrap_or(u64::MAX));
+    if first > 0 && first <= limit / FIRST_PART {
+        let with = plan_with(parts, needs, first + FIRST_FRAME).filter(|plan| plan.summary_tokens > 0);
+        if let Some(plan) = with {
+            return Some(Plan { keep_first: true, ..plan });
+        }
+    }
+    plan_with(parts, needs, 0)
+}
+
+/// A plan that leaves so many bytes to the session's first prompt.
+fn plan_with(parts: &[Part], needs: &Needs, first: u64) -> Option<Plan> {
     let (task, rest) = parts.split_first()?;
     let limit = match (needs.window, needs.refused_bytes) {
         (Some(window), Some(refused)) => needs.rate.bytes(window).min(refused),
         (Some(window), None) => needs.rate.bytes(window),
         (None, refused) => refused?,
     };
-    let fixed = needs.overhead_bytes.saturating_add(task.bytes);
+    let fixed = needs.overhead_bytes.saturating_add(task.bytes).saturating_add(first);
     let free = limit.checked_sub(fixed).filter(|free| *free >= 2 * FRAME)?;
     // Each further time in a row aims lower.
     let target = match needs.level {
@@ -126,15 +154,17 @@ pub fn plan(parts: &[Part], needs: &Needs) -> Option<Plan> {
     let replaced_bytes = replaced.iter().fold(needs.earlier_bytes, |sum, part| sum.saturating_add(part.bytes));
     // A summary of a summary alone says less and costs a request.
     let only_frame = needs.earlier_bytes == 0 && needs.level == 0 && replaced.len() <= needs.frame;
-    if only_frame || replaced_bytes <= 2 * FRAME {
+    // The first prompt is part of what is replaced, and comes back.
+    if only_frame || replaced_bytes.saturating_sub(first) <= 2 * FRAME {
         return result_bytes.map(|cap| Plan {
             keep_from: 1,
             summary_tokens: 0,
             transcript_bytes: 0,
             result_bytes: Some(cap),
+            keep_first: false,
         });
     }
-    let summary = summary.min(replaced_bytes / 2);
+    let summary = summary.min(replaced_bytes.saturating_sub(first) / 2);
     let summary_tokens = u32::try_from(needs.rate.tokens(summary)).unwrap_or(u32::MAX);
     let prompt = instructions(summary_tokens).len() as u64;
     // The transcript, the prompt and the answer must fit the window too.
@@ -144,6 +174,7 @@ pub fn plan(parts: &[Part], needs: &Needs) -> Option<Plan> {
         summary_tokens,
         transcript_bytes: transcript_bytes.clamp(LEAST_TRANSCRIPT, MOST_TRANSCRIPT),
         result_bytes,
+        keep_first: false,
     })
 }
 

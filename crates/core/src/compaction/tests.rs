@@ -39,6 +39,7 @@ fn needs(window: u64, overhead_bytes: u64) -> Needs {
         rate: Rate::default(),
         overhead_bytes,
         earlier_bytes: 0,
+        first_bytes: 0,
         frame: 0,
         level: 0,
     }
@@ -336,11 +337,12 @@ proptest! {
         refused in prop::option::of(1_000..2_000_000_u64),
         overhead in 0..3_000_u64,
         earlier in prop_oneof![Just(0_u64), 0..100_000_u64],
+        began in 0..20_000_u64,
         level in 0..4_u32,
         micro in 125_000..1_000_000_u64,
     ) {
         let rate = Rate::seen(micro * 100, 100_000_000);
-        let needs = Needs { refused_bytes: refused, rate, earlier_bytes: earlier, level, ..needs(window, overhead) };
+        let needs = Needs { refused_bytes: refused, rate, earlier_bytes: earlier, first_bytes: began.min(earlier), level, ..needs(window, overhead) };
         let parts = parts(&messages, |_| 50_000);
         let Some(plan) = plan(&parts, &needs) else { return Ok(()) };
         prop_assert!(plan.keep_from >= 1 && plan.keep_from <= messages.len());
@@ -348,7 +350,8 @@ proptest! {
             prop_assert!(matches!(first, Message::Assistant { .. }), "the tail begins at a turn: no orphan result");
         }
         let limit = refused.map_or(rate.bytes(window), |r| r.min(rate.bytes(window)));
-        let cut = after(&parts, &plan, &needs);
+        let cut = after(&parts, &plan, &needs) + if plan.keep_first { needs.first_bytes } else { 0 };
+        prop_assert!(!plan.keep_first || needs.first_bytes <= limit / 8);
         prop_assert!(plan.summary_tokens > 0 || plan.result_bytes.is_some(), "it does something");
         if plan.keep_from > 1 || earlier > 0 {
             prop_assert!(cut <= limit + 8, "{} in {}: {:?}", cut, limit, plan);

@@ -103,6 +103,9 @@ pub enum Fact {
         fault: Option<String>,
         /// Turns of the model that were replaced, those of earlier compactions included.
         turns: u32,
+        /// The message behind the summary where it holds the session's first prompt too; absent: the usual one, or that prompt was deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        go_on: Option<Stored>,
         /// Tokens of the request for the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,

@@ -61,6 +61,18 @@ pub struct Continues {
     /// Tokens of it, as the provider reported them with that job's last turn (its request and its answer).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// What the session began with, where that is short: compactions keep it word for word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<FirstPrompt>,
+}
+
+/// The prompt that a session began with. Its words stand in the history of its own job alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FirstPrompt {
+    /// The job whose input it is.
+    pub job: String,
+    /// Its bytes.
+    pub bytes: u64,
 }
 
 impl JobSpec {

@@ -1,5 +1,6 @@
 //! One client: its capabilities and the sessions that it has open.
 
+use crate::backlog::Backlog;
 use crate::errors;
 use crate::frames::Frames;
 use crate::session::Session;
@@ -32,25 +33,34 @@ pub(crate) struct Door {
     pub(crate) wiring: Arc<dyn Wiring>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     notices: AtomicBool,
+    compactions: AtomicBool,
     client_name: Mutex<String>,
+    /// What the client has not read, where that can be known.
+    backlog: Option<Backlog>,
+    /// The client closed its side, and all sessions have ended.
+    pub(crate) closed: CancellationToken,
     /// Requests that are being worked on.
     pub(crate) work: TaskTracker,
 }
 
 impl Door {
-    pub(crate) fn new(wiring: Arc<dyn Wiring>) -> Arc<Self> {
+    pub(crate) fn new(wiring: Arc<dyn Wiring>, backlog: Option<Backlog>) -> Arc<Self> {
         Arc::new(Self {
             wiring,
             sessions: Mutex::default(),
             notices: AtomicBool::new(false),
+            compactions: AtomicBool::new(false),
             client_name: Mutex::default(),
+            backlog,
+            closed: CancellationToken::new(),
             work: TaskTracker::new(),
         })
     }
 
     /// What the client said about itself.
-    pub(crate) fn meet(&self, name: &str, notices: bool) {
+    pub(crate) fn meet(&self, name: &str, notices: bool, compactions: bool) {
         self.notices.store(notices, Ordering::Relaxed);
+        self.compactions.store(compactions, Ordering::Relaxed);
         *self.client_name.lock().unwrap_or_else(PoisonError::into_inner) = hookwright_core::text::shown(name, 100);
     }
 
@@ -60,7 +70,13 @@ impl Door {
     }
 
     pub(crate) fn tell(&self, client: &ConnectionTo<Client>, session: &str) -> Tell {
-        Tell { client: client.clone(), session: session.to_owned(), notices: self.notices.load(Ordering::Relaxed) }
+        Tell {
+            client: client.clone(),
+            session: session.to_owned(),
+            notices: self.notices.load(Ordering::Relaxed),
+            compactions: self.compactions.load(Ordering::Relaxed),
+            backlog: self.backlog.clone(),
+        }
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -103,7 +119,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    serve_on(wiring, frames.into_lines(), stop).await
+    let backlog = Backlog::default();
+    talk_on(wiring, frames.into_lines(backlog.clone()), Some(backlog), stop).await
 }
 
 /// As [`serve`], over a transport of the SDK, e.g. one end of `sdk::Channel::duplex()`.
@@ -112,9 +129,24 @@ pub async fn serve_on(
     transport: impl ConnectTo<Agent> + 'static,
     stop: CancellationToken,
 ) -> Ended {
-    let door = Door::new(wiring);
+    talk_on(wiring, transport, None, stop).await
+}
+
+async fn talk_on(
+    wiring: Arc<dyn Wiring>,
+    transport: impl ConnectTo<Agent> + 'static,
+    backlog: Option<Backlog>,
+    stop: CancellationToken,
+) -> Ended {
+    let door = Door::new(wiring, backlog);
     let talk = crate::handlers::talk(door.clone(), transport);
+    // A client that closed its side may read on, but is not waited for for ever.
+    let unread = async {
+        door.closed.cancelled().await;
+        tokio::time::sleep(LAST_WORK).await;
+    };
     let ended = tokio::select! {
+        () = unread => Ended::Closed,
         ended = talk => match ended {
             Ok(()) => Ended::Closed,
             Err(error) => Ended::Broken(hookwright_core::text::shown(&error.to_string(), 500)),

@@ -32,6 +32,10 @@ pub(crate) fn no_session(id: &str, hint: &str) -> Error {
 pub(crate) fn of_store(error: &StoreError) -> Error {
     match error {
         StoreError::NotFound { kind: "session", id } => no_session(id, ""),
+        StoreError::SessionMoved { job, .. } => not_now(format!(
+            "another process goes on with this session (job {job}), so this prompt was not taken: \
+             load the session (session/load) to see what was said there, then prompt again"
+        )),
         StoreError::NotFound { .. }
         | StoreError::Ambiguous { .. }
         | StoreError::Leased { .. }

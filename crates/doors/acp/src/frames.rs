@@ -2,6 +2,7 @@
 //!
 //! Invariant: memory for a frame is bounded, whatever the other side sends; a bad frame is one error and the next one is read.
 
+use crate::backlog::Backlog;
 use agent_client_protocol::Lines;
 use futures_util::{Sink, Stream, sink, stream};
 use std::io;
@@ -36,6 +37,7 @@ where
     /// As the SDK's transport.
     pub(crate) fn into_lines(
         self,
+        backlog: Backlog,
     ) -> Lines<
         impl Sink<String, Error = io::Error> + Send + 'static,
         impl Stream<Item = io::Result<String>> + Send + 'static,
@@ -47,11 +49,15 @@ where
                 Err(e) => Some((Err(e), reader)),
             }
         });
-        let outgoing = sink::unfold(self.writer, |mut writer, mut line: String| async move {
+        let outgoing = sink::unfold((self.writer, backlog), |(mut writer, backlog), mut line: String| async move {
             line.push('\n');
-            writer.write_all(line.as_bytes()).await?;
-            writer.flush().await?;
-            Ok::<_, io::Error>(writer)
+            let written = async {
+                writer.write_all(line.as_bytes()).await?;
+                writer.flush().await
+            };
+            let result = written.await;
+            backlog.wrote(&line);
+            result.map(|()| (writer, backlog))
         });
         Lines::new(outgoing, Box::pin(incoming))
     }

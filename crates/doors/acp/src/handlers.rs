@@ -96,7 +96,8 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         )
         .on_receive_request(
             async move |request: SetSessionModeRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
-                answer(responder, set_mode(&d9, &client, &request));
+                let door = d9.clone();
+                door.work.clone().spawn(async move { answer(responder, set_mode(&door, &client, &request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -105,7 +106,8 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
             async move |request: SetSessionConfigOptionRequest,
                         responder: Responder<_>,
                         client: ConnectionTo<Client>| {
-                answer(responder, set_option(&d10, &client, &request));
+                let door = d10.clone();
+                door.work.clone().spawn(async move { answer(responder, set_option(&door, &client, &request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -122,6 +124,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_close(async move |_| {
             // What is cancelled by this is still told: the client may read on after it closed its own side.
             d12.end_all().await;
+            d12.closed.cancel();
             Ok(())
         })
         .connect_to(transport)
@@ -136,7 +139,7 @@ pub(crate) fn answer<T: JsonRpcResponse>(responder: Responder<T>, result: Result
 fn initialize(door: &Door, request: &InitializeRequest) -> InitializeResponse {
     let session = request.client_capabilities.session.as_ref();
     let name = request.client_info.as_ref().map_or("an ACP client", |info| &info.name);
-    door.meet(name, session.is_some_and(|s| s.notices.is_some()));
+    door.meet(name, session.is_some_and(|s| s.notices.is_some()), session.is_some_and(|s| s.compaction.is_some()));
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
@@ -153,7 +156,7 @@ fn initialize(door: &Door, request: &InitializeRequest) -> InitializeResponse {
         .agent_info(Implementation::new("hookwright", env!("CARGO_PKG_VERSION")).title("Hookwright".to_owned()))
 }
 
-fn set_mode(
+async fn set_mode(
     door: &Door,
     client: &ConnectionTo<Client>,
     request: &SetSessionModeRequest,
@@ -161,14 +164,14 @@ fn set_mode(
     let session = door.session(&request.session_id.0)?;
     let mode = mode_of(&request.mode_id.0)?;
     session.set_mode(mode);
-    remember(door, &session);
+    remember(door, &session).await;
     let options = wire::options(mode, &session.model(), door.wiring.models());
     let tell = door.tell(client, &session.id);
     tell.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
     Ok(SetSessionModeResponse::new())
 }
 
-fn set_option(
+async fn set_option(
     door: &Door,
     client: &ConnectionTo<Client>,
     request: &SetSessionConfigOptionRequest,
@@ -181,7 +184,7 @@ fn set_option(
         wire::MODE_OPTION => {
             let mode = mode_of(&value.0)?;
             session.set_mode(mode);
-            remember(door, &session);
+            remember(door, &session).await;
             let update = CurrentModeUpdate::new(mode.id());
             door.tell(client, &session.id).update(SessionUpdate::CurrentModeUpdate(update));
         }
@@ -192,7 +195,7 @@ fn set_option(
                 return Err(errors::invalid_params(what));
             }
             session.set_model(&value.0);
-            remember(door, &session);
+            remember(door, &session).await;
         }
         other => return Err(errors::invalid_params(format!("there is no option {}", escape(other)))),
     }
@@ -200,16 +203,13 @@ fn set_option(
 }
 
 /// Keeps what was chosen, for whoever loads the session.
-fn remember(door: &Door, session: &Session) {
-    let wiring = door.wiring.clone();
-    let (id, mode, model) = (session.id.clone(), session.mode(), session.model());
-    tokio::spawn(async move {
-        let origin = Some(open::origin(&*wiring, mode, &model));
-        let change = SessionChange { origin, at_ms: wiring.clock().now_ms(), ..SessionChange::default() };
-        if let Err(error) = wiring.store().change_session(&id, change).await {
-            tracing::warn!(%error, "what was chosen for the session is not kept");
-        }
-    });
+async fn remember(door: &Door, session: &Session) {
+    let wiring = &door.wiring;
+    let origin = Some(open::origin(&**wiring, session.mode(), &session.model()));
+    let change = SessionChange { origin, at_ms: wiring.clock().now_ms(), ..SessionChange::default() };
+    if let Err(error) = wiring.store().change_session(&session.id, change).await {
+        tracing::warn!(%error, "what was chosen for the session is not kept");
+    }
 }
 
 fn mode_of(id: &str) -> Result<Mode, Error> {

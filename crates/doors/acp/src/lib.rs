@@ -8,6 +8,7 @@
 //! Invariant: whoever decides an approval first counts, whichever way they came.
 //! Invariant: no handler waits: the SDK dispatches one message after the other.
 
+mod backlog;
 mod close;
 mod door;
 mod errors;
@@ -18,9 +19,11 @@ mod mode;
 mod open;
 mod permission;
 mod prompt;
+mod retell;
 mod session;
 mod tell;
 mod teller;
+mod telling;
 mod wire;
 mod wiring;
 

@@ -21,6 +21,7 @@ use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// Ids of the two answers.
@@ -39,6 +40,8 @@ pub(crate) struct Question {
     pub(crate) approval: Approval,
     /// Ends the question: somebody else decided, it expired, or the job is over.
     pub(crate) withdrawn: CancellationToken,
+    /// Set as soon as the client is asked.
+    pub(crate) shown: Arc<AtomicBool>,
     /// Cancels the prompt.
     pub(crate) cancel: CancellationToken,
 }
@@ -57,6 +60,10 @@ impl Question {
         if mode == Mode::Deny {
             return self.decide(false, Some("the session's mode is deny".to_owned())).await;
         }
+        if self.withdrawn.is_cancelled() {
+            return;
+        }
+        self.shown.store(true, Ordering::Relaxed);
         let asked = self.tell.client.send_request(self.request());
         let handle = asked.cancellation_handle();
         let answer = tokio::select! {
@@ -151,10 +158,13 @@ impl Question {
         ];
         let reasons: Vec<Value> =
             approval.reasons.iter().map(|r| json!({"hook": r.hook, "reason": r.reason})).collect();
-        let meta = json!({
+        let mut meta = json!({
             "approval": approval.id, "job": approval.job, "event": approval.event.name(), "digest": approval.digest,
             "reasons": reasons, "expiresAfterMs": approval.expires_after_ms,
         });
+        if !approval.parent_jobs.is_empty() {
+            meta["parentJobs"] = json!(approval.parent_jobs);
+        }
         let call = ToolCallUpdate::new(self.id.clone(), fields);
         RequestPermissionRequest::new(self.tell.session.clone(), call, options).meta(wire::meta(meta))
     }

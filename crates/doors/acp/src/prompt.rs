@@ -5,27 +5,18 @@
 
 use crate::door::Door;
 use crate::handlers::answer;
-use crate::permission::Question;
 use crate::session::{Busy, Session};
 use crate::tell::{Tell, Weight};
-use crate::teller::Teller;
-use crate::{errors, wire};
+use crate::{errors, telling, wire};
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason};
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error};
-use hookwright_core::approval::Approval;
-use hookwright_core::history::Record;
-use hookwright_core::job::{Fact, JobSpec, Outcome};
-use hookwright_core::text::escape;
+use hookwright_core::job::Outcome;
 use hookwright_runtime::job::{End, Options, Which, run};
-use hookwright_runtime::observe::{Event, Observer};
 use hookwright_runtime::ports::sessions::SessionChange;
 use hookwright_runtime::session;
-use hookwright_runtime::values::Values;
 use serde_json::json;
-use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// `session/prompt`: takes it, or says why not, at once.
@@ -86,7 +77,6 @@ struct Prompt {
 
 impl Prompt {
     async fn run(&self, text: &str) -> Result<PromptResponse, Error> {
-        let store = self.door.wiring.store();
         let state = self.state().await?;
         self.title(text).await?;
         let order = crate::wiring::Order {
@@ -100,15 +90,14 @@ impl Prompt {
         let ready = self.door.wiring.job(order).map_err(errors::invalid_params)?;
         drop(state);
         let job = ready.run.job.id.clone();
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let teller = Teller::new(self.tell.clone(), Values::new(store), self.session.cwd.clone());
+        let (observer, telling) =
+            telling::of(self.door.clone(), self.session.clone(), self.tell.clone(), self.cancel.clone());
         let client = self.door.client_name();
         let cancelled_by = if client.is_empty() { self.door.wiring.say(false, None).by } else { client };
         let options = Options { detach: false, cancel: self.cancel.clone(), cancelled_by };
-        let observer: Arc<dyn Observer> = Arc::new(Relay { to: sender, child: false });
         // The observer goes with the run: then the telling ends.
         let runs = run(ready.deps, Which::New(Box::new(ready.run)), options, observer);
-        let (end, ()) = tokio::join!(runs, self.tell_all(teller, receiver));
+        let (end, ()) = tokio::join!(runs, telling.run());
         self.touch().await;
         match end {
             Ok(End::Finished(outcome)) => Self::response(&job, &outcome),
@@ -160,68 +149,6 @@ impl Prompt {
         let _ = self.door.wiring.store().change_session(&self.session.id, change).await;
     }
 
-    /// Tells the client everything, in order, until the job's run is over.
-    async fn tell_all(&self, mut teller: Teller, mut receiver: mpsc::UnboundedReceiver<Told>) {
-        // Questions to the client, by effect.
-        let mut questions: HashMap<String, CancellationToken> = HashMap::new();
-        while let Some(told) = receiver.recv().await {
-            match told {
-                Told::Text(piece) => teller.text(&piece),
-                Told::Notice(what) => teller.notice(&what),
-                Told::Waiting(approval) => {
-                    let withdrawn = CancellationToken::new();
-                    questions.insert(approval.id.clone(), withdrawn.clone());
-                    let place = match (&approval.call, approval.event) {
-                        (Some(call), _) => call.clone(),
-                        (None, event) => event.name().to_owned(),
-                    };
-                    let question = Question {
-                        door: self.door.clone(),
-                        session: self.session.clone(),
-                        tell: self.tell.clone(),
-                        id: teller.id(&place),
-                        approval: *approval,
-                        withdrawn,
-                        cancel: self.cancel.clone(),
-                    };
-                    tokio::spawn(question.see_to());
-                }
-                Told::Record { record, child } => {
-                    match &record.fact {
-                        Fact::ApprovalDecided { approval, approve, by, .. } => {
-                            if let Some(question) = questions.remove(approval) {
-                                question.cancel();
-                            }
-                            self.decided(approval, *approve, by);
-                        }
-                        Fact::ApprovalExpired { approval, .. } => {
-                            if let Some(question) = questions.remove(approval) {
-                                question.cancel();
-                            }
-                            let title = format!("Nobody decided approval {approval} in time: it counts as a no");
-                            let details = json!({"approval": approval, "state": "expired"});
-                            self.tell.notice(Weight::Warning, &title, None, details);
-                        }
-                        _ => {}
-                    }
-                    if !child {
-                        teller.record(&record).await;
-                    }
-                }
-            }
-        }
-        // The job is over, whatever still waited.
-        for question in questions.into_values() {
-            question.cancel();
-        }
-    }
-
-    fn decided(&self, approval: &str, approve: bool, by: &str) {
-        let (word, state) = if approve { ("approved", "approved") } else { ("declined", "denied") };
-        let title = format!("Approval {approval} was {word} by {}", escape(by));
-        self.tell.notice(Weight::Info, &title, None, json!({"approval": approval, "state": state, "by": by}));
-    }
-
     fn response(job: &str, outcome: &Outcome) -> Result<PromptResponse, Error> {
         let (reason, word) = match outcome {
             Outcome::Completed { .. } => (StopReason::EndTurn, "completed"),
@@ -239,41 +166,5 @@ impl Prompt {
             },
         };
         Ok(PromptResponse::new(reason).meta(wire::meta(json!({"job": job, "outcome": word}))))
-    }
-}
-
-/// What the job's observer hands on.
-enum Told {
-    Text(String),
-    Notice(String),
-    /// `child`: of a subagent's job, of which only the approvals are told; its effects have places of their own.
-    Record {
-        record: Box<Record>,
-        child: bool,
-    },
-    Waiting(Box<Approval>),
-}
-
-/// The observer of a prompt's job: it must not block, so it hands everything on.
-struct Relay {
-    to: mpsc::UnboundedSender<Told>,
-    child: bool,
-}
-
-impl Observer for Relay {
-    fn event(&self, event: Event<'_>) {
-        let told = match event {
-            Event::Recorded(record) => Told::Record { record: Box::new(record.clone()), child: self.child },
-            // What a subagent says is the result of a call, and stands there.
-            Event::Text(_) if self.child => return,
-            Event::Text(piece) => Told::Text(piece.to_owned()),
-            Event::Waiting { approval, .. } => Told::Waiting(Box::new(approval.clone())),
-            Event::Notice(what) => Told::Notice(what.to_owned()),
-        };
-        let _ = self.to.send(told);
-    }
-
-    fn child(&self, _: &JobSpec, _: &[Record]) -> Arc<dyn Observer> {
-        Arc::new(Self { to: self.to.clone(), child: true })
     }
 }

@@ -1,5 +1,6 @@
 //! Sends updates of one session to the client.
 
+use crate::backlog::Backlog;
 use crate::wire;
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
@@ -28,12 +29,25 @@ pub(crate) struct Tell {
     pub(crate) session: String,
     /// Whether it shows notices.
     pub(crate) notices: bool,
+    /// Whether it shows compactions.
+    pub(crate) compactions: bool,
+    pub(crate) backlog: Option<Backlog>,
 }
 
 impl Tell {
     /// Sends an update. A client that is gone is noticed elsewhere.
     pub(crate) fn update(&self, update: SessionUpdate) {
+        if let Some(backlog) = &self.backlog {
+            backlog.grew();
+        }
         let _ = self.client.send_notification(SessionNotification::new(self.session.clone(), update));
+    }
+
+    /// Waits until the client has read enough of what it was told.
+    pub(crate) async fn room(&self) {
+        if let Some(backlog) = &self.backlog {
+            backlog.room().await;
+        }
     }
 
     /// A piece of a message of the agent.

@@ -3,6 +3,7 @@
 //! Invariant: a result is shown only once the hooks after the call have let it through; an output, once those at the job's end have.
 //! Invariant: what a call came to is read from the core's own machine, which is fed the same records.
 
+mod compaction;
 mod outcomes;
 
 use crate::tell::{Tell, Weight};
@@ -13,16 +14,26 @@ use agent_client_protocol::v1::schema::{
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome, RequestedCall};
 use hookwright_core::stored::Stored;
+use hookwright_core::subagent::child_job;
 use hookwright_core::text::escape;
 use hookwright_runtime::values::Values;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Tells one job.
+/// Where a subagent's job stands.
+pub(crate) struct Within {
+    /// Its agent, escaped.
+    pub(crate) agent: String,
+    /// The client's id of the call that started it.
+    pub(crate) call: Option<String>,
+}
+
+/// Tells one job. Of a subagent's all is told but its text: what it says is the result of the call that started it.
 pub(crate) struct Teller {
     pub(crate) tell: Tell,
     values: Values,
     cwd: String,
+    within: Option<Within>,
     /// Tokens of the model's window, where that is known.
     window: Option<u64>,
     machine: Option<Machine>,
@@ -36,14 +47,17 @@ pub(crate) struct Teller {
     changed: HashMap<String, Stored>,
     /// The hook of each ask under way.
     asked: HashMap<String, outcomes::Asked>,
+    /// The compaction under way.
+    compaction: Option<String>,
 }
 
 impl Teller {
-    pub(crate) fn new(tell: Tell, values: Values, cwd: String) -> Self {
+    pub(crate) fn new(tell: Tell, values: Values, cwd: String, within: Option<Within>) -> Self {
         Self {
             tell,
             values,
             cwd,
+            within,
             window: None,
             machine: None,
             job: String::new(),
@@ -52,6 +66,53 @@ impl Teller {
             open: HashMap::new(),
             changed: HashMap::new(),
             asked: HashMap::new(),
+            compaction: None,
+        }
+    }
+
+    /// Knows what was recorded before; nothing of it is told.
+    pub(crate) fn catch_up(&mut self, records: &[Record]) {
+        for record in records {
+            self.know(record);
+            if let Fact::Begun { command: Command::CallModel { turn, .. } } = &record.fact {
+                self.turn = *turn;
+            }
+        }
+    }
+
+    fn know(&mut self, record: &Record) {
+        if let Fact::Started { spec } = &record.fact {
+            self.job.clone_from(&spec.job);
+            self.window = spec.agent.context_window;
+            self.machine = Machine::new((**spec).clone()).ok().map(|(machine, _)| machine);
+        } else if let Some(machine) = &mut self.machine {
+            // The runtime's own machine has taken it already.
+            let _ = machine.handle(record.at_ms, &record.fact);
+        }
+    }
+
+    /// The client's id of the call that started a job.
+    pub(crate) fn call_that_started(&self, job: &str) -> Option<String> {
+        self.open.keys().find(|call| child_job(&self.job, call) == job).map(|call| self.id(call))
+    }
+
+    /// A call started a job.
+    pub(crate) fn started(&self, call: &str, agent: &str, job: &str) {
+        let what = format!("{} works as {}", escape(agent), escape(job));
+        let fields = ToolCallUpdateFields::new().content(vec![wire::text_content(&what)]);
+        let meta = wire::meta(json!({"agent": agent, "job": job}));
+        self.tell.call_update(ToolCallUpdate::new(call.to_owned(), fields).meta(meta));
+    }
+
+    /// Something that the user should know.
+    fn note(&self, weight: Weight, title: &str, description: Option<&str>, mut details: Value) {
+        match &self.within {
+            None => self.tell.notice(weight, title, description, details),
+            Some(within) => {
+                details["agent"] = json!(within.agent);
+                details["parentToolCallId"] = json!(within.call);
+                self.tell.notice(weight, &format!("{}: {title}", within.agent), description, details);
+            }
         }
     }
 
@@ -72,27 +133,25 @@ impl Teller {
 
     /// Something that is no record.
     pub(crate) fn notice(&self, what: &str) {
-        self.tell.notice(Weight::Info, "Hookwright", Some(what), json!({"job": self.job}));
+        self.note(Weight::Info, "Hookwright", Some(what), json!({"job": self.job}));
     }
 
     /// A record that is durable.
     pub(crate) async fn record(&mut self, record: &Record) {
-        if let Fact::Started { spec } = &record.fact {
-            self.job.clone_from(&spec.job);
-            self.window = spec.agent.context_window;
-            self.machine = Machine::new((**spec).clone()).ok().map(|(machine, _)| machine);
-            self.unavailable();
-            return;
-        }
-        if let Some(machine) = &mut self.machine {
-            // The runtime's own machine has taken it already.
-            let _ = machine.handle(record.at_ms, &record.fact);
-        }
+        self.know(record);
         match &record.fact {
+            // Those of a subagent are its parent's too.
+            Fact::Started { .. } if self.within.is_none() => self.unavailable(),
             Fact::Begun { command } => self.begun(command).await,
             Fact::ModelAnswered { .. } => self.answered(&record.fact).await,
             Fact::HookAnswered { effect, outcome, ms, .. } => self.hook_answered(effect, outcome, *ms),
-            Fact::ToolState { tool, state, why } => self.tool_state(tool, state, why.as_deref()),
+            Fact::Compacted { effect, summary, fault, turns, .. } => {
+                self.compacted(effect, summary.as_ref(), fault.as_deref(), *turns).await;
+            }
+            // All jobs of a session have the same servers: the first one tells.
+            Fact::ToolState { tool, state, why } if self.within.is_none() => {
+                self.tool_state(tool, state, why.as_deref());
+            }
             Fact::LifecycleAnswered { effect, answers } => self.advised(effect, answers).await,
             Fact::Finished { outcome } => self.finished(outcome).await,
             _ => {}
@@ -119,6 +178,7 @@ impl Teller {
                 }
                 self.tell.call_update(ToolCallUpdate::new(self.id(call), fields));
             }
+            Command::Compact { effect, .. } => self.compacts(effect),
             Command::AskLifecycle { point, skip: Some(skip), .. } => self.not_asked(*point, *skip),
             _ => {}
         }
@@ -127,7 +187,8 @@ impl Teller {
     async fn answered(&mut self, fact: &Fact) {
         let Fact::ModelAnswered { text, calls, usage, .. } = fact else { return };
         // Text beside calls is not the output: where it was held back, it is told now.
-        if let Some(text) = text.as_ref().filter(|_| !self.streamed && !calls.is_empty()) {
+        let is_told = !self.streamed && !calls.is_empty() && self.within.is_none();
+        if let Some(text) = text.as_ref().filter(|_| is_told) {
             let text = self.value(text).await;
             self.tell.message(&self.message_id(), &wire::output_text(&text));
         }
@@ -136,7 +197,8 @@ impl Teller {
         for (i, call) in calls.iter().enumerate() {
             self.requested(format!("t{}.c{i}", self.turn), call).await;
         }
-        if let (Some(usage), Some(window)) = (usage, self.window) {
+        // A subagent's window is another one.
+        if let (Some(usage), Some(window), None) = (usage, self.window, &self.within) {
             let used = usage.input_tokens.saturating_add(usage.output_tokens);
             self.tell.update(SessionUpdate::UsageUpdate(UsageUpdate::new(used, window)));
         }
@@ -145,13 +207,17 @@ impl Teller {
     async fn requested(&mut self, id: String, call: &RequestedCall) {
         let arguments = self.value(&call.arguments).await;
         let name = escape(&call.tool);
-        self.tell.call(
-            ToolCall::new(self.id(&id), name.clone())
-                .name(name)
-                .status(ToolCallStatus::Pending)
-                .raw_input(wire::raw_input(&arguments))
-                .locations(wire::locations(&arguments, &self.cwd)),
-        );
+        let title = self.within.as_ref().map_or_else(|| name.clone(), |within| format!("{}: {name}", within.agent));
+        let mut told = ToolCall::new(self.id(&id), title)
+            .name(name)
+            .status(ToolCallStatus::Pending)
+            .raw_input(wire::raw_input(&arguments))
+            .locations(wire::locations(&arguments, &self.cwd));
+        if let Some(within) = &self.within {
+            told.meta =
+                Some(wire::meta(json!({"agent": within.agent, "job": self.job, "parentToolCallId": within.call})));
+        }
+        self.tell.call(told);
         self.open.insert(id, call.arguments.clone());
     }
 
@@ -174,6 +240,10 @@ impl Teller {
     }
 
     async fn finished(&mut self, outcome: &Outcome) {
+        self.compaction_ends(outcome);
+        if self.within.is_some() {
+            return;
+        }
         match outcome {
             Outcome::Completed { output } if !self.streamed => {
                 let output = self.value(output).await;

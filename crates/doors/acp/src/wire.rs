@@ -20,6 +20,8 @@ const TEXT_BYTES: u64 = 64 * 1024;
 const DATA_BYTES: usize = 1024 * 1024;
 /// Blocks of a result.
 const BLOCKS: usize = 50;
+/// Bytes of a summary that the client is shown; the whole stands in the history.
+const SUMMARY_BYTES: u64 = 16 * 1024;
 /// Bytes of arguments that are shown as they are.
 const INPUT_BYTES: usize = 64 * 1024;
 
@@ -45,6 +47,11 @@ pub(crate) fn output_text(value: &Value) -> String {
         Value::String(text) => said(text),
         other => said(&serde_json::to_string_pretty(other).unwrap_or_default()),
     }
+}
+
+/// A compaction's summary, as it is shown.
+pub(crate) fn summary_text(value: &Value) -> String {
+    elide_middle(&escape_block(&output_text(value)), SUMMARY_BYTES)
 }
 
 /// Text of ours around untrusted parts, as a block of a tool call.

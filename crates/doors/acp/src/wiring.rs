@@ -5,6 +5,7 @@ use hookwright_runtime::approvals::Say;
 use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::Clock;
 use hookwright_runtime::ports::sessions::Sessions;
+use hookwright_runtime::ports::store::JobRow;
 use hookwright_runtime::ports::tools::Tools;
 use hookwright_runtime::session::SessionState;
 use serde_json::Value;
@@ -44,6 +45,12 @@ pub trait Wiring: Send + Sync + 'static {
 
     /// Makes the next job of a session. An error is for people: the prompt can't be taken.
     fn job(&self, order: Order<'_>) -> Result<Ready, String>;
+
+    /// Whether a job that was left unfinished can be gone on with without its client.
+    fn can_be_resumed(&self, row: &JobRow) -> bool {
+        let _ = row;
+        true
+    }
 
     /// Ends a job that an earlier process left unfinished, as cancelled.
     async fn end_left(&self, job: &str) -> Result<(), String>;

@@ -61,6 +61,20 @@ pub(super) async fn of(store: &dyn Store, machine: &Machine) -> Result<Vec<Messa
     Ok(messages)
 }
 
+/// The prompt of a job, as its model read it; none where it was deleted.
+pub(super) async fn prompt(store: &dyn Store, job: &str) -> Result<Option<Stored>, StoreError> {
+    let texts = store.records(job, 0).await?;
+    // A history that can't be read is a gap like any other here: what is lost is said in the summary's words alone.
+    let Ok((machine, _)) = replayed(&Arc::new(texts)).await else { return Ok(None) };
+    let Some(Message::User { content }) = machine.conversation().first() else { return Ok(None) };
+    if content.value.is_some() {
+        return Ok(Some(content.clone()));
+    }
+    let text = store.blob(&content.sha256).await?;
+    let value = text.and_then(|text| serde_json::from_str(&text).ok()).map(Arc::new);
+    Ok(value.map(|value| Stored { value: Some(value), ..content.digest_only() }))
+}
+
 /// A message in which what was deleted says so.
 async fn without_gaps(store: &dyn Store, message: &Message) -> Result<Message, StoreError> {
     Ok(match message {

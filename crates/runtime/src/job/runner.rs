@@ -15,7 +15,7 @@ use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::approvals;
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
-use crate::ports::store::{ApprovalState, StoreError};
+use crate::ports::store::{ApprovalState, Batch, Follows, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
@@ -73,7 +73,8 @@ impl Runner {
         let job = run.spec.job.clone();
         let (machine, commands) =
             Machine::new(run.spec.clone()).map_err(|why| RunError::Machine { job: job.clone(), why })?;
-        let mut journal = Journal::new(deps.store.clone(), None, Head::default(), None);
+        let (mut journal, follows) =
+            (Journal::new(deps.store.clone(), None, Head::default(), None), Follows::of(&run.spec));
         journal.record(now, Fact::Started { spec: Box::new(run.spec) });
         journal.blobs(run.blobs);
         let earlier = super::earlier::of(&*deps.store, &machine).await?;
@@ -81,11 +82,9 @@ impl Runner {
         runner.emit(now, commands)?;
         runner.status();
         let (batch, fresh) = runner.journal.take();
-        let lease = runner.journal.store.create_job(run.job, batch).await?;
+        let lease = runner.journal.store.create_job(run.job, Batch { follows, ..batch }).await?;
         runner.journal.lease = Some(lease);
-        for record in &fresh {
-            runner.workshop.observer.event(Event::Recorded(record));
-        }
+        fresh.iter().for_each(|record| runner.workshop.observer.event(Event::Recorded(record)));
         Ok(runner)
     }
 

@@ -129,8 +129,25 @@ impl Workshop {
                 Err(why) => (None, Some(text::elide_middle(&text::escape_block(&why), FAULT_BYTES)), turns, usage),
             };
         }
+        let go_on = if plan.keep_first { self.go_on(blobs).await? } else { None };
         let (summary, fault, turns, usage) = fact;
-        Ok(Fact::Compacted { effect: effect.to_owned(), summary, fault, turns, usage, ms: ms_since(start) })
+        Ok(Fact::Compacted { effect: effect.to_owned(), summary, fault, turns, go_on, usage, ms: ms_since(start) })
+    }
+}
+
+impl Workshop {
+    /// The message that says again what the session began with; none where that was deleted.
+    async fn go_on(&self, blobs: &mut Vec<Blob>) -> Result<Option<Stored>, StoreError> {
+        let Some(first) = self.spec.continues.as_ref().and_then(|c| c.first.as_ref()) else { return Ok(None) };
+        let Some(prompt) = super::earlier::prompt(&*self.deps.store, &first.job).await? else { return Ok(None) };
+        let text = match prompt.value.as_deref() {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => hookwright_core::json::canonical(value),
+            None => return Ok(None),
+        };
+        let (go_on, blob) = Stored::new(Value::String(compaction::go_on_after(&text)));
+        blobs.extend(blob);
+        Ok(Some(go_on))
     }
 }
 

@@ -71,6 +71,26 @@ pub struct Batch {
     pub closed: Vec<(String, ApprovalState)>,
     /// Inbox items that these records take up.
     pub taken: Vec<i64>,
+    /// With a job's first records, where it belongs to a conversation: what must be the session's last job as they are stored.
+    /// Otherwise nothing is, and the error is [`StoreError::SessionMoved`]. So no two jobs go on with the same one.
+    pub follows: Option<Follows>,
+}
+
+/// Where a job stands among those of its session. Subagents' jobs don't count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follows {
+    /// It is the session's first.
+    Nothing,
+    /// It follows this one, which is over.
+    Job(String),
+}
+
+impl Follows {
+    /// Of a new job; none for a subagent's, which belongs to its parent's session and is no part of its conversation.
+    pub fn of(spec: &hookwright_core::job::JobSpec) -> Option<Self> {
+        let place = || spec.continues.as_ref().map_or(Self::Nothing, |earlier| Self::Job(earlier.job.clone()));
+        spec.parent_jobs.is_empty().then(place)
+    }
 }
 
 /// A record's text.
@@ -285,6 +305,14 @@ pub enum StoreError {
     #[error("job {job} was taken over by another process")]
     LeaseLost {
         /// The job.
+        job: String,
+    },
+    /// The session's last job is not the one that a new job goes on with, or is not over.
+    #[error("session {session} went on meanwhile with job {job}")]
+    SessionMoved {
+        /// The session.
+        session: String,
+        /// Its last job.
         job: String,
     },
     /// The file can't be written or read: full disk, read-only, damaged, newer version.

@@ -107,3 +107,24 @@ async fn a_decision_that_was_led_to_another_job_is_refused_and_noted_there() {
     assert_eq!((row.job.as_str(), row.state), (JOB, ApprovalState::Open), "taking the job up put its row right");
     assert!(!world.facts().await.iter().any(|f| matches!(f, Fact::ApprovalDecided { .. })));
 }
+
+#[tokio::test]
+async fn a_job_whose_row_says_that_it_is_over_is_not_gone_on_with_while_its_history_does_not() {
+    let world = escalating(Moment::PreToolCall);
+    assert_eq!(world.begin().await, End::Detached);
+    world.sql("UPDATE jobs SET status = 'completed'");
+    let session = format!("session of {JOB}");
+    let state = hookwright_runtime::session::state(&*world.store(), &session).await.unwrap();
+    assert!(state.continues.is_none() && state.unfinished.is_some_and(|row| row.job.id == JOB));
+}
+
+#[tokio::test]
+async fn a_job_that_was_moved_into_another_session_or_tenant_is_not_gone_on_with() {
+    for moved in ["UPDATE jobs SET session = 'other'", "UPDATE jobs SET session = 'other', tenant = 'theirs'"] {
+        let world = World::answering(&[], json!({}));
+        assert!(matches!(world.begin().await, End::Finished(Outcome::Completed { .. })));
+        world.sql(moved);
+        let error = hookwright_runtime::session::state(&*world.store(), "other").await.unwrap_err();
+        assert!(error.to_string().contains("another session"), "{error}");
+    }
+}

@@ -1,7 +1,7 @@
 //! `rmcp-echo` – a real MCP server on rmcp, for tests and benches: over stdio, or with `--http ADDR` over Streamable HTTP at `/mcp`.
 //!
 //! Functions: `echo` (its `text`), `decide` (answers a hook's event from the key `answer` in the event's arguments, else allows),
-//! `fail` (an `ErrorData`), `panic` (rmcp then never answers). With `--http 127.0.0.1:0` the first line on stdout is the bound address.
+//! `fail` (an `ErrorData`), `panic` (rmcp then never answers), `_Stop` (a lifecycle hook that has nothing to say). With `--http 127.0.0.1:0` the first line on stdout is the bound address.
 //! `--stateless` and `--json` set the HTTP server's modes.
 
 use rmcp::handler::server::wrapper::Parameters;
@@ -56,6 +56,11 @@ impl Echo {
     #[allow(clippy::panic, reason = "a function that panics is what the tests ask for")]
     fn panic(&self) -> String {
         panic!("as asked")
+    }
+
+    #[tool(name = "_Stop", description = "Has nothing to say.")]
+    fn stop(&self) -> String {
+        String::new()
     }
 }
 

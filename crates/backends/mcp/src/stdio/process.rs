@@ -4,6 +4,7 @@ use super::group::Group;
 use super::pipe::Pipe;
 use super::reader::Reader;
 use super::stderr::{LastWords, drain};
+use super::watchdog;
 use crate::config::HostConfig;
 use crate::link::Changes;
 use crate::said::Secrets;
@@ -50,6 +51,8 @@ impl StdioLink {
         let Some((program, args)) = child.command.split_first() else { return Err("its command is empty".to_owned()) };
         // A relative path with a slash would be looked up from our own folder.
         let path = if program.contains('/') { child.cwd.join(program) } else { PathBuf::from(program) };
+        // Before the first server: one that starts while the shell still does would be left behind by a kill.
+        watchdog::ready();
         let mut process = Command::new(path)
             .args(args)
             .current_dir(child.cwd)

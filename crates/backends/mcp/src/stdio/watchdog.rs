@@ -44,6 +44,14 @@ enum Shell {
 
 static SHELL: Mutex<Shell> = Mutex::new(Shell::NotStarted);
 
+/// Starts the shell, unless it runs.
+pub(super) fn ready() {
+    let mut shell = SHELL.lock().unwrap_or_else(PoisonError::into_inner);
+    if matches!(*shell, Shell::NotStarted) {
+        *shell = start().map_or_else(missing, Shell::Runs);
+    }
+}
+
 /// From now on the group is ended where this process can't.
 pub(super) fn guard(group: Pid) {
     tell('+', group);
@@ -55,10 +63,8 @@ pub(super) fn forget(group: Pid) {
 }
 
 fn tell(what: char, group: Pid) {
+    ready();
     let mut shell = SHELL.lock().unwrap_or_else(PoisonError::into_inner);
-    if matches!(*shell, Shell::NotStarted) {
-        *shell = start().map_or_else(missing, Shell::Runs);
-    }
     let Shell::Runs(pipe) = &mut *shell else { return };
     if let Err(e) = pipe.write_all(format!("{what} {}\n", group.as_raw_nonzero()).as_bytes()) {
         let full = e.kind() == std::io::ErrorKind::WouldBlock;

@@ -6,7 +6,7 @@ use crate::ops::lease;
 use crate::rows::{ID_BYTES, inbox_item, job_number, shown_id, to_json, to_sql, word};
 use hookwright_core::text::is_hidden;
 use hookwright_runtime::ports::store::{
-    ApprovalRow, ApprovalState, Batch, InboxKind, JobStatus, Lease, NewJob, StoreError,
+    ApprovalRow, ApprovalState, Batch, Follows, InboxKind, JobStatus, Lease, NewJob, StoreError,
 };
 use rusqlite::{OptionalExtension as _, params};
 
@@ -41,9 +41,29 @@ pub(crate) fn create(tx: &Tx<'_>, job: &NewJob, batch: &Batch) -> Result<(Lease,
         return Err(StoreError::Failed(format!("there is a job {} already: ids are used once", job.id)).into());
     }
     let n = tx.conn.last_insert_rowid();
+    if let Some(follows) = &batch.follows {
+        check_place(tx, n, job, follows)?;
+    }
     let lease = lease::grant(tx, n, &job.id)?;
     let effect = store(tx, n, &job.id, 0, batch)?;
     Ok((lease, Effect { took_lease: true, ..effect }))
+}
+
+/// Checks that the session's last job before this one is the one that it follows, and is over.
+fn check_place(tx: &Tx<'_>, n: i64, job: &NewJob, follows: &Follows) -> Result<(), OpError> {
+    let last = tx
+        .conn
+        .prepare_cached("SELECT id, status IN ('running', 'waiting') FROM jobs WHERE session = ?1 AND parent IS NULL AND n < ?2 ORDER BY n DESC LIMIT 1")?
+        .query_row(params![job.session, n], |row| Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?)))
+        .optional()?;
+    match (last, follows) {
+        (None, Follows::Nothing) => Ok(()),
+        (Some((id, false)), Follows::Job(before)) if id == *before => Ok(()),
+        (Some((id, _)), _) => {
+            Err(StoreError::SessionMoved { session: shown_id(&job.session), job: shown_id(&id) }.into())
+        }
+        (None, Follows::Job(before)) => Err(StoreError::NotFound { kind: "job", id: shown_id(before) }.into()),
+    }
 }
 
 /// Writes a batch, if the lease still holds.

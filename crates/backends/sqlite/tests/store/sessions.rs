@@ -141,3 +141,65 @@ async fn a_file_of_version_1_is_converted_and_keeps_its_jobs() {
         "the session of a job from before has no row of its own"
     );
 }
+
+/// A batch of the first records of a job that follows another one.
+fn following(follows: Follows) -> Batch {
+    Batch { follows: Some(follows), ..ending(0, JobStatus::Completed) }
+}
+
+fn after(job: &str) -> Batch {
+    following(Follows::Job(job.into()))
+}
+
+#[tokio::test]
+async fn a_job_follows_the_last_one_of_its_session_or_is_not_made() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let moved = |result: Result<Lease, StoreError>, last: &str| {
+        let expected = StoreError::SessionMoved { session: "s1".into(), job: last.into() };
+        assert_eq!(result.unwrap_err(), expected);
+    };
+    assert!(matches!(store.create_job(job("j0"), after("j9")).await, Err(StoreError::NotFound { .. })));
+    store.create_job(job("j1"), following(Follows::Nothing)).await.unwrap();
+    moved(store.create_job(job("j2"), following(Follows::Nothing)).await, "j1");
+    let open = Batch { follows: Some(Follows::Job("j1".into())), ..batch(0, 1) };
+    let lease = store.create_job(job("j2"), open).await.unwrap();
+    moved(store.create_job(job("j3"), after("j1")).await, "j2");
+    moved(store.create_job(job("j3"), after("j2")).await, "j2");
+    // A subagent's job is none of the conversation, and other sessions are others.
+    let child = NewJob { parent: Some("j2".into()), ..job("c1") };
+    store.create_job(child, ending(0, JobStatus::Completed)).await.unwrap();
+    store.create_job(NewJob { session: "s2".into(), ..job("o1") }, following(Follows::Nothing)).await.unwrap();
+    store.append(&lease, ending(1, JobStatus::Cancelled)).await.unwrap();
+    store.create_job(job("j3"), after("j2")).await.unwrap();
+    let jobs: Vec<String> = store.session_jobs("s1").await.unwrap().into_iter().map(|row| row.job.id).collect();
+    assert_eq!(jobs, ["j1", "j2", "j3"], "what was refused left nothing");
+    assert!(store.records("j0", 0).await.is_err());
+}
+
+#[tokio::test]
+async fn of_many_that_go_on_with_a_session_at_once_one_does() {
+    let folder = Folder::new();
+    let stores = [folder.open(), folder.open()];
+    stores[0].create_job(job("j0"), following(Follows::Nothing)).await.unwrap();
+    let mut last = "j0".to_owned();
+    for round in 0..10 {
+        let tries = (0..8).map(|n| {
+            let (store, before) = (stores[n % 2].clone(), last.clone());
+            tokio::spawn(async move {
+                let id = format!("j{round}-{n}");
+                store.create_job(job(&id), after(&before)).await.map(|_| id)
+            })
+        });
+        let mut made = vec![];
+        for tried in tries.collect::<Vec<_>>() {
+            match tried.await.unwrap() {
+                Ok(id) => made.push(id),
+                Err(error) => assert!(matches!(error, StoreError::SessionMoved { .. }), "{error}"),
+            }
+        }
+        assert_eq!(made.len(), 1, "round {round}");
+        last = made.remove(0);
+    }
+    assert_eq!(stores[1].session_jobs("s1").await.unwrap().len(), 11);
+}

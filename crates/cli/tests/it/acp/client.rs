@@ -4,6 +4,8 @@ use crate::support::{Finished, World};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ pub(crate) struct Client {
     reader: Option<JoinHandle<()>>,
     errors: Option<JoinHandle<String>>,
     next: i64,
+    deaf: Arc<AtomicBool>,
     /// Every frame that came, in order.
     pub(crate) seen: Vec<Value>,
 }
@@ -39,8 +42,13 @@ impl Client {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (sender, frames) = channel();
+        let deaf = Arc::new(AtomicBool::new(false));
+        let is_deaf = deaf.clone();
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
+                while is_deaf.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
                 if sender.send(line).is_err() {
                     return;
                 }
@@ -52,7 +60,12 @@ impl Client {
             text
         });
         let stdin = child.stdin.take();
-        Self { child, stdin, frames, reader: Some(reader), errors: Some(errors), next: 1, seen: vec![] }
+        Self { child, stdin, frames, reader: Some(reader), errors: Some(errors), next: 1, deaf, seen: vec![] }
+    }
+
+    /// Whether what comes is left unread.
+    pub(crate) fn deaf(&self, deaf: bool) {
+        self.deaf.store(deaf, Ordering::Relaxed);
     }
 
     /// Starts it and says hello, as a client that shows notices.
@@ -231,6 +244,7 @@ impl Client {
             assert!(Instant::now() < end, "it did not end");
             std::thread::sleep(Duration::from_millis(10));
         };
+        self.deaf(false);
         self.reader.take().unwrap().join().unwrap();
         while let Ok(line) = self.frames.try_recv() {
             self.seen.push(serde_json::from_str(&line).unwrap_or_else(|e| panic!("not a frame: {e}: {line:?}")));

@@ -102,8 +102,12 @@ fn unknown_methods_sessions_and_parameters_are_errors_by_their_codes() {
         json!([{"type": "image", "data": "AA==", "mimeType": "image/png"}]),
         json!([{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
     ] {
+        let kind = prompt[0]["type"].as_str().unwrap_or_default().to_owned();
         let (code, message) = client.error("session/prompt", json!({"sessionId": session, "prompt": prompt}));
         assert_eq!(code, -32_602, "{message}");
+        if matches!(kind.as_str(), "image" | "audio") {
+            assert!(message.ends_with(&format!("not supported (promptCapabilities.{kind})")), "{message}");
+        }
     }
     // An answer to nothing is nothing.
     client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":4711,\"result\":{}}\n");

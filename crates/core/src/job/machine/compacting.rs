@@ -145,6 +145,7 @@ impl Machine {
             rate: self.compacting.meter.rate(),
             overhead_bytes: self.compacting.meter.overhead_bytes(),
             earlier_bytes: self.earlier_bytes(),
+            first_bytes: self.spec.continues.as_ref().and_then(|c| c.first.as_ref()).map_or(0, |first| first.bytes),
             frame: self.compacting.frame,
             level: self.compacting.in_a_row,
         };
@@ -187,7 +188,9 @@ impl Machine {
 
     /// The conversation was compacted: what stands now, and who is asked about it.
     pub(super) fn compaction_done(&mut self, fact: &Fact, out: &mut Vec<Command>) {
-        let (Phase::Compacting(plan), Fact::Compacted { summary, turns, .. }) = (&self.phase, fact) else { return };
+        let (Phase::Compacting(plan), Fact::Compacted { summary, turns, go_on, .. }) = (&self.phase, fact) else {
+            return;
+        };
         let plan = *plan;
         if let Some(bytes) = plan.result_bytes {
             self.compacting.cut.extend((plan.keep_from..self.messages.len()).map(|i| (i, bytes)));
@@ -196,10 +199,11 @@ impl Machine {
         if plan.summary_tokens > 0 {
             let stand_in = summary.clone().unwrap_or_else(|| text(&compaction::left_out(*turns)));
             said.push(stand_in.sha256.clone());
+            said.extend(go_on.iter().map(|said| said.sha256.clone()));
             let tail = self.messages.split_off(plan.keep_from.min(self.messages.len()));
             self.messages.truncate(1);
             self.messages.push(Message::Assistant { text: Some(stand_in), calls: vec![], provider_state: None });
-            self.messages.push(Message::User { content: text(compaction::GO_ON) });
+            self.messages.push(Message::User { content: go_on.clone().unwrap_or_else(|| text(compaction::GO_ON)) });
             let (from, to) = (plan.keep_from, self.messages.len());
             let kept = std::mem::take(&mut self.compacting.cut).into_iter().filter(|(i, _)| *i >= from);
             self.compacting.cut = kept.map(|(i, bytes)| (i - from + to, bytes)).collect();

@@ -3,11 +3,14 @@
 //! Invariant: the conversation that is handed on is well-formed, however the job ended: every call has its result.
 
 use super::{Machine, Phase};
-use crate::job::{Continues, Fact, JobSpec};
+use crate::job::{Continues, Fact, FirstPrompt, JobSpec};
 use crate::json;
 use crate::message::Message;
 use crate::stored::Stored;
 use serde::{Deserialize, Serialize};
+
+/// Bytes of a session's first prompt that is kept word for word over its jobs.
+const FIRST_BYTES: u64 = 16 * 1024;
 
 /// The conversation of earlier jobs, as far as a machine knows of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +56,20 @@ impl Machine {
                 .saturating_add(earlier.map_or(0, |e| e.messages)),
             bytes: self.messages.iter().map(bytes).sum::<u64>().saturating_add(earlier.map_or(0, |e| e.bytes)),
             tokens: self.carried.tokens,
+            first: self.first_prompt(),
+        }
+    }
+
+    /// What the session began with, where it is short enough to be kept: an earlier job's input, or this one's.
+    fn first_prompt(&self) -> Option<FirstPrompt> {
+        if let Some(earlier) = self.spec.continues.as_ref().filter(|c| c.messages > 0) {
+            return earlier.first.clone();
+        }
+        match self.messages.first()? {
+            Message::User { content } if content.bytes <= FIRST_BYTES => {
+                Some(FirstPrompt { job: self.spec.job.clone(), bytes: content.bytes })
+            }
+            Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
         }
     }
 

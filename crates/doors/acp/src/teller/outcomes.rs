@@ -22,7 +22,7 @@ impl Teller {
             if let Some(why) = &hook.unavailable {
                 let name = hook.call.to_string();
                 let title = format!("The hook {} can't be asked", escape(&name));
-                self.tell.notice(Weight::Error, &title, Some(why), json!({"job": self.job, "hook": name}));
+                self.note(Weight::Error, &title, Some(why), json!({"job": self.job, "hook": name}));
             }
         }
     }
@@ -61,13 +61,13 @@ impl Teller {
         let details = json!({
             "job": self.job, "hook": name, "event": asked.head.event.name(), "outcome": word, "ms": ms, "toolCallId": call,
         });
-        self.tell.notice(weight, &title, why.as_deref(), details);
+        self.note(weight, &title, why.as_deref(), details);
     }
 
     pub(super) fn tool_state(&self, tool: &str, state: &str, why: Option<&str>) {
         let weight = if state == "ready" { Weight::Info } else { Weight::Warning };
         let title = format!("The MCP server {} is {}", escape(tool), escape(state));
-        self.tell.notice(weight, &title, why, json!({"job": self.job, "tool": tool, "state": state}));
+        self.note(weight, &title, why, json!({"job": self.job, "tool": tool, "state": state}));
     }
 
     pub(super) fn not_asked(&self, point: Point, skip: Skip) {
@@ -78,7 +78,7 @@ impl Teller {
         };
         let title = format!("{} was not asked", point.function());
         let details = json!({"job": self.job, "hook": point.function(), "outcome": word});
-        self.tell.notice(Weight::Info, &title, Some(why), details);
+        self.note(Weight::Info, &title, Some(why), details);
     }
 
     pub(super) async fn advised(&self, effect: &str, answers: &[LifecycleAnswer]) {
@@ -109,7 +109,7 @@ impl Teller {
             };
             let details =
                 json!({"job": self.job, "hook": name, "server": answer.server, "outcome": word, "ms": answer.ms});
-            self.tell.notice(weight, &title, text.as_deref(), details);
+            self.note(weight, &title, text.as_deref(), details);
         }
     }
 

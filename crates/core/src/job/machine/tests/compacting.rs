@@ -1,8 +1,9 @@
 //! Jobs whose conversations grow beyond the model's window.
 
 use super::*;
+use crate::compaction;
 use crate::compaction::{GO_ON, summary_message};
-use crate::job::{Continues, ModelFault, Sent};
+use crate::job::{Continues, FirstPrompt, ModelFault, Sent};
 use crate::lifecycle::{LifecycleAnswer, LifecycleOutcome, LifecycleSpec, Point};
 use crate::message::Usage;
 
@@ -21,11 +22,19 @@ fn sized(text_bytes: usize) -> Stored {
 
 fn summary(effect: &str, turns: u32) -> Fact {
     let summary = Some(Stored::inline(json!(summary_message(turns, "All was fine."))));
-    Fact::Compacted { effect: effect.into(), summary, fault: None, turns, usage: None, ms: 1.0 }
+    Fact::Compacted { effect: effect.into(), summary, fault: None, turns, go_on: None, usage: None, ms: 1.0 }
 }
 
 fn no_summary(effect: &str) -> Fact {
-    Fact::Compacted { effect: effect.into(), summary: None, fault: Some("down".into()), turns: 4, usage: None, ms: 1.0 }
+    Fact::Compacted {
+        effect: effect.into(),
+        summary: None,
+        fault: Some("down".into()),
+        turns: 4,
+        go_on: None,
+        usage: None,
+        ms: 1.0,
+    }
 }
 
 fn full(effect: &str, bytes: u64) -> Fact {
@@ -66,6 +75,7 @@ fn worker(turns: u32, calls: usize, bytes: usize, window: u64) -> impl Fn(&Comma
                     summary: None,
                     fault: None,
                     turns: 0,
+                    go_on: None,
                     usage: None,
                     ms: 1.0,
                 },
@@ -308,6 +318,7 @@ fn what_earlier_jobs_of_the_session_said_goes_into_the_summary() {
         messages: 40,
         bytes: 90_000,
         tokens: Some(7_500),
+        first: None,
     };
     let spec = JobSpec { continues: Some(continues), ..small(Some(8_000), 30) };
     let r = run(spec, &worker(3, 1, 100, 8_000), first);
@@ -315,6 +326,65 @@ fn what_earlier_jobs_of_the_session_said_goes_into_the_summary() {
     assert_eq!((effect.as_str(), plan.keep_from), ("t0.compact", 1), "before the first turn");
     assert!(!r.machine.carries_earlier());
     assert_eq!(r.machine.conversation().len(), 3 + 5);
+}
+
+#[test]
+fn a_sessions_first_prompt_is_kept_while_it_is_small_and_comes_from_the_jobs_before() {
+    let of = |bytes: u64| {
+        let first = Some(FirstPrompt { job: "job-0".into(), bytes });
+        let (job, conversation) = ("job-9".into(), "c".repeat(64));
+        Continues { job, conversation, messages: 40, bytes: 90_000, tokens: Some(7_500), first }
+    };
+    // A window of 8,000 tokens has 32,000 bytes by the usual rate; an eighth of it may be the first prompt.
+    for (bytes, kept) in [(500, true), (3_000, true), (20_000, false)] {
+        let spec = JobSpec { continues: Some(of(bytes)), ..small(Some(8_000), 30) };
+        let r = run(spec, &worker(3, 1, 100, 8_000), first);
+        assert_eq!(compactions(&r)[0].1.keep_first, kept, "{bytes}");
+        assert_eq!(r.machine.session_state().first, of(bytes).first, "it is handed on, whatever became of it");
+    }
+    // What stands behind the summary is what the fact says, and the digest of the conversation covers it.
+    let spec = JobSpec { continues: Some(of(500)), ..small(Some(8_000), 30) };
+    let said = |with: Option<&'static str>| {
+        let oracle = worker(3, 1, 100, 8_000);
+        let answering = move |command: &Command| match oracle(command) {
+            Fact::Compacted { effect, summary, fault, turns, usage, ms, .. } => {
+                let go_on = with.map(|text| Stored::inline(json!(text)));
+                Fact::Compacted { effect, summary, fault, turns, go_on, usage, ms }
+            }
+            other => other,
+        };
+        run(spec.clone(), &answering, first).machine
+    };
+    let (with, without) = (said(Some("It began with X.")), said(None));
+    let third = |machine: &Machine| match &machine.conversation()[2] {
+        Message::User { content } => content.value.as_ref().unwrap().as_str().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((third(&with), third(&without)), ("It began with X.".into(), compaction::GO_ON.into()));
+    assert_ne!(with.session_state().conversation, without.session_state().conversation);
+    assert!(is_well_formed(with.conversation()));
+}
+
+#[test]
+fn a_session_begins_with_the_first_prompt_that_was_taken() {
+    let first_of = |spec: JobSpec| run(spec, &worker(1, 1, 100, 8_000), first).machine.session_state().first;
+    let alone = first_of(small(None, 9)).unwrap();
+    assert_eq!(alone.job, small(None, 9).job);
+    // A job that was denied at its start said nothing: the next one's prompt is the first.
+    let nothing = Continues {
+        job: "job-0".into(),
+        conversation: "c".repeat(64),
+        messages: 0,
+        bytes: 0,
+        tokens: None,
+        first: None,
+    };
+    assert_eq!(first_of(JobSpec { continues: Some(nothing.clone()), ..small(None, 9) }), Some(alone));
+    // One that was too long, or of a history that does not say, is none.
+    let long = Continues { messages: 5, ..nothing };
+    assert_eq!(first_of(JobSpec { continues: Some(long), ..small(None, 9) }), None);
+    let input = Stored::inline(json!("x".repeat(20_000)));
+    assert_eq!(first_of(JobSpec { input, ..small(None, 9) }), None);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
             let (asked, lucky) = (plan.summary_tokens > 0, dice(effect, 3) > 0);
             let summary = (asked && lucky).then(|| Stored::inline(json!(format!("summary {effect}"))));
             let fault = (asked && !lucky).then(|| "down".to_owned());
-            Fact::Compacted { effect: effect.clone(), summary, fault, turns: 1, usage: None, ms: 1.0 }
+            Fact::Compacted { effect: effect.clone(), summary, fault, turns: 1, go_on: None, usage: None, ms: 1.0 }
         }
         Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
     };
