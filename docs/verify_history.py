@@ -1,6 +1,6 @@
 """Verifies a job's history without Hookwright: python3 verify_history.py FILE [HASH]
 
-FILE is what `hookwright jobs history JOB --output json` prints; HASH is the last record's hash as it was kept elsewhere
+FILE (`-`: standard input) is what `hookwright jobs history JOB --output json` prints; HASH is the last record's hash as it was kept elsewhere
 (`hookwright audit head`). Nothing but Python's standard library is needed. docs/history.md describes the algorithm.
 """
 
@@ -42,8 +42,11 @@ def without_values(part, seq: int):
 
 
 def main(file: str, kept: str = "") -> None:
-    with open(file, encoding="utf-8") as opened:
-        history = json.load(opened, parse_int=Number, parse_float=Number)["history"]
+    try:
+        with open(sys.stdin.fileno() if file == "-" else file, encoding="utf-8", closefd=file != "-") as opened:
+            history = json.load(opened, parse_int=Number, parse_float=Number)["history"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{file}: no history can be read from it: {error!r}")
     before = "0" * 64
     for seq, record in enumerate(history):
         if record["seq"] != str(seq) or record["prev"] != before:
@@ -57,4 +60,6 @@ def main(file: str, kept: str = "") -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: python3 verify_history.py FILE|- [HASH]")
     main(*sys.argv[1:])

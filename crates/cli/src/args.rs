@@ -23,6 +23,13 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
     }
 }
 
+/// Whether words that can't be read as a command ask for JSON all the same.
+pub(crate) fn asks_for_json(words: impl Iterator<Item = OsString>) -> bool {
+    let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
+    words.iter().any(|word| word == "--output=json")
+        || words.windows(2).any(|two| two[0] == "--output" && two[1] == "json")
+}
+
 /// Asks hooks, ordinary MCP functions, before an AI agent acts.
 #[derive(Debug, Parser)]
 #[command(name = "hookwright", version, max_term_width = 100, arg_required_else_help = true)]
@@ -125,19 +132,18 @@ impl Command {
             Self::Jobs(
                 JobsCommand::List { output, .. }
                 | JobsCommand::Show { output, .. }
-                | JobsCommand::History { output, .. },
+                | JobsCommand::History { output, .. }
+                | JobsCommand::Cancel { output, .. }
+                | JobsCommand::Forget { output, .. },
             )
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
             | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
             Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
-            Self::Jobs(JobsCommand::Cancel { .. } | JobsCommand::Forget { .. })
-            | Self::Acp(_)
-            | Self::Trust(_)
-            | Self::New(_)
-            | Self::Completions { .. }
-            | Self::DemoServer(_) => Output::Text,
+            Self::Acp(_) | Self::Trust(_) | Self::New(_) | Self::Completions { .. } | Self::DemoServer(_) => {
+                Output::Text
+            }
         };
         output == Output::Json
     }
@@ -234,6 +240,9 @@ pub(crate) struct AskArgs {
     /// File with one event as JSON; `-` reads stdin
     #[arg(long, value_name = "FILE|-")]
     pub(crate) event: String,
+    /// File with what must come, as JSON of --output json; keys left out may be anything. Exit 1 where it differs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 }
@@ -272,6 +281,8 @@ pub(crate) enum JobsCommand {
         /// Your name in the history
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
     },
     /// Go on with a job that no process runs
     Resume(ResumeArgs),
@@ -279,6 +290,8 @@ pub(crate) enum JobsCommand {
     Forget {
         /// Its id, or the beginning of it
         job: String,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
     },
 }
 

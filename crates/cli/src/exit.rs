@@ -1,5 +1,6 @@
 //! Exit codes, in one place, and the error that carries one. Documented in docs/cli.md: scripts depend on them.
 
+use crate::next::Next;
 use std::fmt;
 
 /// The job completed, or the command did what it was asked.
@@ -25,22 +26,38 @@ pub(crate) struct CliError {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// A command on the same store that helps, and what it does: becomes the hint where there is none.
+    pub(crate) look: Option<(&'static str, &'static str)>,
 }
 
 pub(crate) type CliResult<T = u8> = Result<T, CliError>;
 
 impl CliError {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: USAGE, kind: "Usage", message: message.into(), hint: None }
+        Self { code: USAGE, kind: "Usage", message: message.into(), hint: None, look: None }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self { code: FAILED, kind: "Failed", message: message.into(), hint: None }
+        Self { code: FAILED, kind: "Failed", message: message.into(), hint: None, look: None }
     }
 
     #[must_use]
     pub(crate) fn kind(mut self, kind: &'static str) -> Self {
         self.kind = kind;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn look(mut self, words: &'static str, does: &'static str) -> Self {
+        self.look = Some((words, does));
+        self
+    }
+
+    /// The same with its hint in words, now that it is known which store the command worked on.
+    pub(crate) fn with_next(mut self, next: &Next) -> Self {
+        if let (None, Some((words, does))) = (&self.hint, self.look) {
+            self.hint = Some(format!("`{}` {does}", next.command(words)));
+        }
         self
     }
 
@@ -62,17 +79,17 @@ impl std::error::Error for CliError {}
 impl From<hookwright_runtime::ports::store::StoreError> for CliError {
     fn from(error: hookwright_runtime::ports::store::StoreError) -> Self {
         use hookwright_runtime::ports::store::StoreError;
-        let hint = match &error {
-            StoreError::NotFound { kind: "job", .. } => Some("`hookwright jobs list` shows the jobs of this store"),
-            StoreError::NotFound { .. } => Some("`hookwright approvals list --all` shows the approvals of this store"),
-            StoreError::Leased { .. } => Some("wait until that process ends, or decide and cancel from here"),
+        let (hint, look) = match &error {
+            StoreError::NotFound { kind: "job", .. } => (None, Some(("jobs list", "shows the jobs of this store"))),
+            StoreError::NotFound { .. } => (None, Some(("approvals list --all", "shows the approvals of this store"))),
+            StoreError::Leased { .. } => (Some("wait until that process ends, or decide and cancel from here"), None),
             StoreError::Ambiguous { .. }
             | StoreError::LeaseLost { .. }
             | StoreError::SessionMoved { .. }
-            | StoreError::Failed(_) => None,
+            | StoreError::Failed(_) => (None, None),
         };
         let kind = if matches!(error, StoreError::NotFound { .. }) { "NotFound" } else { "Store" };
-        Self { code: FAILED, kind, message: error.to_string(), hint: hint.map(str::to_owned) }
+        Self { code: FAILED, kind, message: error.to_string(), hint: hint.map(str::to_owned), look }
     }
 }
 

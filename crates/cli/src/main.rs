@@ -8,6 +8,7 @@ mod commands;
 mod environment;
 mod exit;
 mod files;
+mod next;
 mod people;
 mod progress;
 mod settings;
@@ -34,6 +35,13 @@ fn main() -> ExitCode {
             // Help and version are what was asked for; all else is wrong usage.
             let code = if error.use_stderr() { exit::USAGE } else { exit::OK };
             let _ = error.print();
+            if error.use_stderr() && args::asks_for_json(std::env::args_os().skip(1)) {
+                let message = error.to_string();
+                let message = message.trim().strip_prefix("error: ").unwrap_or(message.trim()).to_owned();
+                terminal::json(&story::json::Failure {
+                    error: story::json::FailureError { kind: "Usage".to_owned(), message },
+                });
+            }
             return ExitCode::from(code);
         }
     };
@@ -81,7 +89,8 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
     }
     let settings = Settings::read(&cli.global, env, terminal)?;
     settings.start_log()?;
-    match cli.command {
+    let next = settings.next();
+    let result = match cli.command {
         Command::Run(args) => commands::run::run(settings, args).await,
         Command::Acp(args) => commands::acp::run(settings, args).await,
         Command::Check(args) => commands::check::run(settings, args).await,
@@ -94,5 +103,6 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::New(command) => commands::new::run(&settings, command),
         Command::Demo(args) => commands::demo::run(settings, args).await,
         Command::Completions { .. } | Command::DemoServer(_) => Ok(exit::OK),
-    }
+    };
+    result.map_err(|error| error.with_next(&next))
 }

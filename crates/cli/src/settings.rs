@@ -3,6 +3,7 @@
 use crate::args::Global;
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
+use crate::next::Next;
 use crate::story::{Color, Look, Surroundings};
 use crate::terminal::Terminal;
 use crate::trust::{self, Trusted};
@@ -111,11 +112,11 @@ impl Settings {
 
     /// How text on stderr looks.
     pub(crate) fn look(&self) -> Look {
-        let vars = ["NO_COLOR", "TERM", "COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"].map(|name| self.env.get(name));
-        let [no_color, term, columns, lc_all, lc_ctype, lang] = &vars;
+        let vars = ["NO_COLOR", "TERM", "LC_ALL", "LC_CTYPE", "LANG"].map(|name| self.env.get(name));
+        let [no_color, term, lc_all, lc_ctype, lang] = &vars;
         let around = Surroundings {
             terminal: std::io::stderr().is_terminal(),
-            columns: crate::terminal::columns().or_else(|| columns.as_deref().and_then(|c| c.parse().ok())),
+            columns: crate::terminal::columns().or_else(|| self.columns()),
             no_color: no_color.as_deref(),
             term: term.as_deref(),
             locale: lc_all.as_deref().or(lc_ctype.as_deref()).or(lang.as_deref()),
@@ -123,12 +124,19 @@ impl Settings {
         Look::of(self.global.color, around)
     }
 
+    /// Columns that `COLUMNS` asks for.
+    fn columns(&self) -> Option<usize> {
+        self.env.get("COLUMNS").and_then(|columns| columns.parse().ok())
+    }
+
     /// How text on stdout looks.
     pub(crate) fn look_of_stdout(&self) -> Look {
         if std::io::stdout().is_terminal() {
             self.look()
         } else {
-            Look { color: self.global.color == Color::Always, ..Look::PLAIN }
+            let width =
+                Look::of(Color::Never, Surroundings { columns: self.columns(), ..Surroundings::default() }).width;
+            Look { color: self.global.color == Color::Always, width, ..Look::PLAIN }
         }
     }
 
@@ -180,6 +188,42 @@ impl Settings {
 
     fn default_db(&self) -> PathBuf {
         self.cwd.join(".hookwright").join("hookwright.db")
+    }
+
+    /// The store that a command finds in the current folder where no flag names one; none where it would find an error.
+    fn found_db(&self) -> Option<PathBuf> {
+        let file = self.cwd.join(CONFIG_NAME);
+        if !file.exists() {
+            return Some(self.default_db());
+        }
+        let bytes = read_bounded(&file, config::MAX_CONFIG_BYTES).ok()?;
+        let parsed = config::parse_bytes(&bytes, CONFIG_NAME).ok()?;
+        self.require_trust(&parsed, &file).ok()?;
+        Some(parsed.config.store.map_or_else(|| self.default_db(), |store| self.cwd.join(store)))
+    }
+
+    /// What makes the follow-up commands that are printed.
+    pub(crate) fn next(&self) -> Next {
+        // Where nothing names one, it is the store that is found.
+        let named = match (&self.global.db, &self.config_file) {
+            (Some(db), _) => Some(self.cwd.join(db)),
+            (None, Some(_)) => {
+                let store = self.config.store.as_ref().map(|store| self.config_folder().join(store));
+                Some(store.unwrap_or_else(|| self.default_db()))
+            }
+            (None, None) => None,
+        };
+        let db = named.filter(|db| self.found_db().as_ref() != Some(db));
+        let program = std::env::current_exe().unwrap_or_default();
+        // By its path where it lies below the current folder (a build in a clone).
+        let program = program.strip_prefix(&self.cwd).ok();
+        Next::new(program, db.as_deref().map(|db| db.strip_prefix(&self.cwd).unwrap_or(db)))
+    }
+
+    /// Stays with the store as it is named now, whatever configuration is adopted later.
+    pub(crate) fn keep_db(&mut self) -> CliResult<()> {
+        self.global.db = Some(self.db()?);
+        Ok(())
     }
 
     /// Whether it is the store that is found without being named.

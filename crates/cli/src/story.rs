@@ -10,6 +10,7 @@
 mod advice;
 mod compaction;
 pub(crate) mod diff;
+pub(crate) mod expect;
 pub(crate) mod family;
 pub(crate) mod flow;
 pub(crate) mod history;

@@ -1,5 +1,6 @@
 //! Runs one job from the command line: makes it (or finds it), starts its servers, tells its story, sees to its approvals.
 
+mod approved;
 pub(crate) mod approver;
 mod cancel;
 mod crash;
@@ -120,7 +121,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
     let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
-            .hint("`hookwright audit verify` says what is wrong"));
+            .look("audit verify", "says what is wrong"));
     };
     let missing = crate::acp::job::client_servers(&row);
     if !missing.is_empty() {
@@ -131,10 +132,11 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
             names.join(", ")
         ))
         .hint(format!(
-            "open its session in the client again (session/load): the next prompt goes on from there; or `hookwright jobs cancel {}`",
-            row.job.id
+            "open its session in the client again (session/load): the next prompt goes on from there; or `{}`",
+            settings.next().command(&format!("jobs cancel {}", row.job.id))
         )));
     }
+    settings.keep_db()?;
     let origin = &row.job.origin;
     if settings.config_file.is_none()
         && let Some(config) = origin["config"].as_str()
@@ -174,21 +176,37 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let job = spec.job.clone();
     // Its session is its parent's, and ends with that.
     let is_child = !spec.parent_jobs.is_empty();
+    let first = family::first(&job, Some(&spec)).to_owned();
     settings.terminal.diagnostics(&tenant.warnings);
     if earlier.is_empty() {
         let rows = store.jobs(true, 100).await?;
         let left = rows.iter().filter(|row| !row.running && !family::is_with_parent(row, &rows)).count();
         if left > 0 {
-            note(&format!("note: {left} earlier job(s) are not over: hookwright jobs resume --all"));
+            let all = settings.next().command("jobs resume --all");
+            note(&format!("note: {left} earlier job(s) are not over: {all}"));
         }
     }
     for what in tenant.unknown_lifecycle_servers() {
         note(&format!("warning: {what}"));
     }
     let earlier_is_over = earlier.iter().any(|r| matches!(r.fact, Fact::Finished { .. }));
+    let host = tenant.start(&settings.env);
+    if !earlier.is_empty() && !earlier_is_over {
+        let missing = tokio::select! {
+            missing = approved::cannot_be_made(&*store, &*host, &job, SystemClock.now_ms()) => missing,
+            _ = tokio::signal::ctrl_c() => Err(CliError { code: exit::CANCELLED, ..CliError::failed("not taken up") }),
+            () = crate::signals::stop() => Err(CliError { code: exit::STOPPED, ..CliError::failed("not taken up") }),
+        };
+        if !matches!(missing, Ok(None)) {
+            crate::signals::end(host).await;
+            let resume = settings.next().command(&format!("jobs resume {first}"));
+            let why = missing?.unwrap_or_default();
+            return Err(CliError::failed(format!("{job} is not taken up: {why}"))
+                .hint(format!("the yes still stands; when the cause is mended: {resume}")));
+        }
+    }
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
-    let host = tenant.start(&settings.env);
     let cancel = CancellationToken::new();
     let deps = Deps {
         store: store.clone(),
@@ -229,31 +247,34 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         Attended::Stopped => {
             // What waited to be written is written, or given up, when the store is closed.
             drop(store);
-            note(&left_behind(settings, &job).await);
+            note(&left_behind(settings, &job, &first).await);
             return Ok((exit::STOPPED, job));
         }
         Attended::Hurried => {
             drop(store);
-            note(&left_behind(settings, &job).await);
+            note(&left_behind(settings, &job, &first).await);
             return Ok((exit::CANCELLED, job));
         }
     };
     if let Ok(End::Finished(Outcome::Cancelled { by })) = &end {
         // Children that an earlier process ran, and that this one had not taken up yet.
-        cancel_below(&store, &job, by).await?;
+        cancel_below(&store, &job, by, &door.next).await?;
     }
-    report(&store, &job, end, &style, &door).await.map(|code| (code, job))
+    report(&store, (&job, &first), end, &style, &door).await.map(|code| (code, job))
 }
 
 /// What became of a job that was left: looked up, since it may have been left before it was stored.
-async fn left_behind(settings: &Settings, job: &str) -> String {
+async fn left_behind(settings: &Settings, job: &str, first: &str) -> String {
+    let next = settings.next();
     let row = match store::existing(settings, true) {
         Ok(store) => store.job(job).await.map_err(CliError::from),
         Err(error) => Err(error),
     };
     match row {
-        Ok(row) if row.status.is_final() => format!("stopped; the job is over: hookwright jobs show {job}"),
-        Ok(_) => format!("stopped; the job is not over: hookwright jobs resume {job}"),
+        Ok(row) if row.status.is_final() => {
+            format!("stopped; the job is over: {}", next.command(&format!("jobs show {job}")))
+        }
+        Ok(_) => format!("stopped; the job is not over: {}", next.command(&format!("jobs resume {first}"))),
         Err(error) if error.kind == "NotFound" => {
             "stopped before the job was stored: nothing was asked or called".into()
         }
@@ -327,11 +348,12 @@ pub(crate) async fn late_faults(
 /// Says how it ended, and with which exit code.
 async fn report(
     store: &Arc<SqliteStore>,
-    job: &str,
+    (job, first): (&str, &str),
     end: Result<End, RunError>,
     style: &Style,
     door: &Door,
 ) -> CliResult {
+    let resume = door.next.command(&format!("jobs resume {first}"));
     let (outcome, code) = match end {
         Ok(End::Finished(outcome)) => {
             let code = match &outcome {
@@ -346,8 +368,7 @@ async fn report(
         Err(RunError::Store(error @ StoreError::Leased { .. })) => return Err(error.into()),
         Err(error) => {
             let kind = if matches!(error, RunError::Store(_)) { "Store" } else { "Failed" };
-            let hint =
-                format!("the history up to there is kept; when the cause is mended: hookwright jobs resume {job}");
+            let hint = format!("the history up to there is kept; when the cause is mended: {resume}");
             return Err(CliError::failed(error.to_string()).kind(kind).hint(hint));
         }
     };
@@ -355,6 +376,9 @@ async fn report(
         Some(Outcome::Completed { output }) => Some((*Values::new(store.clone()).load(output).await?).clone()),
         _ => None,
     };
+    if first != job && code == exit::OK && store.job(first).await.is_ok_and(|row| !row.status.is_final()) {
+        note(&format!("note: the job that it was started for is not over: {resume}"));
+    }
     match (style.output, output) {
         (Output::Json, output) => {
             let open = store.approvals(true).await?;
@@ -363,7 +387,7 @@ async fn report(
         }
         (Output::Text, Some(output)) => crate::terminal::output(&output, door.shown_output()),
         (Output::Text, None) if code == exit::WAITING => {
-            note(&format!("the job waits for a person; then go on with: hookwright jobs resume {job}"));
+            note(&format!("the job waits for a person; then go on with: {resume}"));
         }
         (Output::Text, None) => {}
     }

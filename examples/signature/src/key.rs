@@ -26,6 +26,12 @@ pub enum KeyError {
         /// What the system says.
         source: io::Error,
     },
+    /// The file is there already.
+    #[error("{} is there already, and a key is never overwritten: name another file, or move this one away", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file holds something else.
     #[error("{}: not a file of the kind {expected}", path.display())]
     Kind {
@@ -79,7 +85,10 @@ fn create(path: &Path, mode: u32, kind: &str, key: &[u8; 32]) -> Result<(), KeyE
         writeln!(file, "{kind}\n{}", hex::encode(key))?;
         file.sync_all()
     });
-    written.map_err(|source| KeyError::Io { path: path.to_owned(), source })
+    written.map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+        _ => KeyError::Io { path: path.to_owned(), source },
+    })
 }
 
 /// Reads a secret key.

@@ -82,6 +82,10 @@ fn the_verifier_in_the_documentation_agrees_with_recorded_histories_and_finds_ch
     let folder = tempfile::tempdir().unwrap();
     let histories = names_in("crates/core/tests/histories/");
     assert!(!histories.is_empty());
+    let (good, said) = verify(&folder.path().join("none"), "");
+    assert!(!good && said.contains("no history can be read") && !said.contains("Traceback"), "{said}");
+    let used = Command::new("python3").arg(root().join("docs/verify_history.py")).output().unwrap();
+    assert!(String::from_utf8_lossy(&used.stderr).starts_with("usage:"), "{used:?}");
     for name in histories {
         let text = text(&format!("crates/core/tests/histories/{name}")).unwrap();
         let history: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -2,14 +2,16 @@
 
 use crate::args::{ApprovalsCommand, DecideArgs, Output};
 use crate::exit::{self, CliError, CliResult};
+use crate::next::Next;
 use crate::people;
 use crate::settings::Settings;
 use crate::store;
 use crate::story::json::{ApprovalJson, ApprovalList, Decided as DecidedJson};
-use crate::story::lists;
+use crate::story::{family, lists};
 use crate::terminal::{data, json, note};
 use crate::work::approver::{already, not_allowed};
 use hookwright_core::approval::Approval;
+use hookwright_core::text::escape;
 use hookwright_runtime::approvals::{Decided, Say, asked, decide, load};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, Store};
@@ -37,7 +39,13 @@ pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliRes
             match output {
                 Output::Json => json(&ApprovalJson::new(&row, Some(approval)).map_err(damaged)?),
                 Output::Text => {
-                    data(&lists::approval(&row, &approval, SystemClock.now_ms(), settings.look_of_stdout()));
+                    data(&lists::approval(
+                        &row,
+                        &approval,
+                        SystemClock.now_ms(),
+                        settings.look_of_stdout(),
+                        &settings.next(),
+                    ));
                 }
             }
             Ok(exit::OK)
@@ -68,25 +76,29 @@ async fn say(settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
             let word = if approve { "approved" } else { "denied" };
             if args.output == Output::Text {
                 note(&format!("{} is {word} by {}", row.id, person.name));
-                if !store.job(&row.job).await?.running {
-                    note(&format!("no process runs its job now; go on with: hookwright jobs resume {}", row.job));
+                let first = family::first_of(&row);
+                if !store.job(first).await?.running {
+                    let resume = settings.next().command(&format!("jobs resume {}", escape(first)));
+                    note(&format!("no process runs its job now; go on with: {resume}"));
                 }
             }
             Ok(exit::OK)
         }
         Decided::AlreadyDecided(row) => Err(CliError::failed(already(&row))),
         Decided::Expired => Err(CliError::failed(format!("the approval {} has expired, which counts as a no", row.id))),
-        Decided::Mismatch(why) => Err(cannot(&row, &why)),
+        Decided::Mismatch(why) => Err(cannot(&row, &why, &settings.next())),
         Decided::NotAllowed(people) => Err(CliError::failed(not_allowed(&person.name, &row.id, &people))),
     }
 }
 
 /// Says that nothing was decided, and what to do.
-fn cannot(row: &ApprovalRow, why: &str) -> CliError {
-    let job = hookwright_core::text::escape(&row.job);
+fn cannot(row: &ApprovalRow, why: &str, next: &Next) -> CliError {
+    let (job, first) = (escape(&row.job), escape(family::first_of(row)));
+    let (verify, resume) = (next.command("audit verify"), next.command(&format!("jobs resume {first}")));
+    let cancel = next.command(&format!("jobs cancel {job}"));
     CliError::failed(format!("the approval {} can't be decided, nothing was: {why}", row.id)).hint(format!(
-        "`hookwright audit verify` says what else was changed; a job that is taken up anew (hookwright jobs resume {job}) puts \
-         its rows right, `hookwright jobs cancel {job}` ends it"
+        "`{verify}` says what else was changed; a job that is taken up anew ({resume}) puts \
+         its rows right, `{cancel}` ends it"
     ))
 }
 

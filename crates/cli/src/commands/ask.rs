@@ -2,8 +2,9 @@
 
 use crate::args::{AskArgs, Output};
 use crate::exit::{self, CliError, CliResult};
-use crate::settings::Settings;
+use crate::settings::{Settings, read_bounded};
 use crate::setup::{self, Tenant};
+use crate::story::expect;
 use crate::terminal::{data, json, note};
 use hookwright_core::diagnostic::{nearest, shown};
 use hookwright_core::event::{EventBody, EventHead, Moment, check_value};
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::path::Path;
 
 /// Bytes of an event's file that are read at most: an event over 1 MiB is not sent anyway.
 const EVENT_BYTES: u64 = 16 * 1024 * 1024;
@@ -31,6 +33,7 @@ struct Report {
 }
 
 pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
+    let expected = args.expect.as_deref().map(read_expected).transpose()?;
     let text = read_event(&args.event)?;
     let event = parse(&text)?;
     let tenant = setup::tenant(&mut settings, &args.plugins)?;
@@ -77,7 +80,30 @@ pub(crate) async fn run(mut settings: Settings, args: AskArgs) -> CliResult {
         }
     }
     crate::signals::end(host).await;
-    Ok(exit::OK)
+    let Some(expected) = expected else { return Ok(exit::OK) };
+    let came = serde_json::to_value(&report).map_err(|e| CliError::failed(e.to_string()))?;
+    let differences = expect::differences(&expected, &came);
+    if differences.is_empty() {
+        return Ok(exit::OK);
+    }
+    note("not what was expected:");
+    for difference in differences {
+        note(&format!("  {difference}"));
+    }
+    Ok(exit::FAILED)
+}
+
+/// Reads what must come.
+fn read_expected(file: &Path) -> CliResult<Value> {
+    let limit = usize::try_from(EVENT_BYTES).unwrap_or(usize::MAX);
+    let bytes = read_bounded(file, limit)?;
+    parse_strict(&String::from_utf8_lossy(&bytes)).map_err(|e| {
+        CliError::usage(format!(
+            "what is expected ({}) is no JSON: {}",
+            crate::settings::shown(file),
+            escape(&e.to_string())
+        ))
+    })
 }
 
 fn read_event(from: &str) -> CliResult<String> {

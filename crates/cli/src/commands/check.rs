@@ -219,6 +219,10 @@ fn text(report: &Report) -> String {
     let mut out = String::new();
     for plugin in &report.plugins {
         let _ = writeln!(out, "plugin {}", plugin.id);
+        let calls = plugin.hooks.iter().map(|hook| escape(&hook.call));
+        let names = calls.chain(plugin.lifecycle.iter().map(|hook| format!("{}.{}", hook.tool, hook.function)));
+        let wide = names.map(|name| name.chars().count()).max().unwrap_or(0).clamp(20, 60);
+        let ids = plugin.tools.iter().map(|tool| tool.id.len()).max().unwrap_or(0).max(14);
         for tool in &plugin.tools {
             let server = tool
                 .status
@@ -239,16 +243,16 @@ fn text(report: &Report) -> String {
                 (None, Some(_)) => "can't be asked".to_owned(),
                 (None, None) => "not started".to_owned(),
             };
-            let _ = writeln!(out, "  tool   {:<14} {} {state}", tool.id, tool.transport);
+            let _ = writeln!(out, "  tool   {:<ids$} {} {state}", tool.id, tool.transport);
         }
         for hook in &plugin.hooks {
             let state = if hook.loaded { "loaded" } else { "NOT LOADED" };
-            let _ = writeln!(out, "  hook   {:<14} {:<20} {state}", hook.on, escape(&hook.call));
+            let _ = writeln!(out, "  hook   {:<14} {:<wide$} {state}", hook.on, escape(&hook.call));
         }
         for hook in &plugin.lifecycle {
             let name = format!("{}.{}", hook.tool, hook.function);
             let state = hook.why.map_or_else(|| "on".to_owned(), |why| format!("off: {why}"));
-            let _ = writeln!(out, "  hook   {:<14} {name:<20} {state}", "lifecycle");
+            let _ = writeln!(out, "  hook   {:<14} {name:<wide$} {state}", "lifecycle");
         }
         for agent in &plugin.agents {
             let _ = writeln!(out, "  agent  {agent}");

@@ -3,6 +3,7 @@
 use crate::args::{Approve, DemoArgs, DemoServerArgs, Output};
 use crate::environment::Environment;
 use crate::exit::{self, CliError, CliResult};
+use crate::next::quoted;
 use crate::settings::{Settings, shown};
 use crate::setup;
 use crate::store;
@@ -61,7 +62,7 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     let job = work::new_job(&settings, tenant, Some("maintainer"), serde_json::Value::String(INPUT.into()))?;
     let (code, job) = work::run(&mut settings, job, style).await?;
     if args.output == Output::Text {
-        epilogue(&settings, &folder, &db, args.dir.is_some(), &job, code).await;
+        epilogue(&settings, &folder, &db, &job, code).await;
     }
     Ok(code)
 }
@@ -95,32 +96,29 @@ fn write_plugin(folder: &Path, work: &Path, key: &Path) -> CliResult<()> {
 }
 
 /// What happened, as the history has it, and what to try next.
-async fn epilogue(settings: &Settings, folder: &Path, db: &Path, elsewhere: bool, job: &str, code: u8) {
-    let at = if elsewhere { format!(" --db {}", shown(db)) } else { String::new() };
-    let exe = own_name(settings);
+async fn epilogue(settings: &Settings, folder: &Path, db: &Path, job: &str, code: u8) {
+    let next = settings.next();
     if let Ok(text) = crate::commands::jobs::history_text(settings, db, job).await {
         note("\nThe history, as it stands in the store:\n");
         note(&text);
     }
     note(&format!(
-        "\nLook further:\n  {exe} jobs show {job}{at}\n  {exe} replay {job}{at}\n  {exe} audit verify{at}\n\n\
+        "\nLook further:\n  {}\n  {}\n  {}\n\n\
          With a real model: set ANTHROPIC_API_KEY, write `model: anthropic/claude-sonnet-4-5`\n\
-         into {}, and run\n  {exe} run --plugin {} --input \"Fix the greeting and push it\"\n\n\
-         Your own hook: {exe} new plugin my-policy",
+         into {}, and run\n  {}\n\n\
+         Your own hook: {}",
+        next.command(&format!("jobs show {job}")),
+        next.command(&format!("replay {job}")),
+        next.command("audit verify"),
         shown(&folder.join("plugin").join(setup::MANIFEST_NAME)),
-        shown(&folder.join("plugin")),
+        next.command(&format!(
+            "run --plugin {} --input \"Fix the greeting and push it\"",
+            escape(&quoted(&shown(&folder.join("plugin"))))
+        )),
+        next.without_db().command("new plugin my-policy"),
     ));
     if code != exit::OK {
         note(&format!("\nThe job did not complete (exit code {code}); the history says why."));
-    }
-}
-
-/// How this program is started from here: by its path where it lies below the current folder (a build in a clone), else by its name.
-fn own_name(settings: &Settings) -> String {
-    let program = std::env::current_exe().unwrap_or_default();
-    match program.strip_prefix(&settings.cwd) {
-        Ok(short) => escape(&short.to_string_lossy()),
-        Err(_) => "hookwright".to_owned(),
     }
 }
 

@@ -6,13 +6,13 @@ use crate::exit::{self, CliError, CliResult};
 use crate::people;
 use crate::settings::Settings;
 use crate::store;
-use crate::story::json::{JobDetails, JobHistory, JobList};
+use crate::story::json::{Cancelled, ForgottenJson, JobDetails, JobHistory, JobList};
 use crate::story::units::plural;
 use crate::story::{family, history, lists};
 use crate::terminal::{data, json, note};
 use crate::work;
 use hookwright_core::history::Record;
-use hookwright_core::job::Outcome;
+use hookwright_core::job::{Fact, Outcome};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::Store;
 use hookwright_runtime::values::Values;
@@ -34,7 +34,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
         JobsCommand::Show { job, output } => {
             let store = store::existing(&settings, true)?;
             let row = store.job(&job).await?;
-            let records = records(&*store, &row.job.id).await?;
+            let mut records = records(&*store, &row.job.id).await?;
             let approvals = store.approvals(false).await?;
             let mut children = vec![];
             for child in family::started(&records) {
@@ -53,7 +53,8 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
                 }
                 Output::Text => {
                     let look = settings.look_of_stdout();
-                    let shown = history::show(&row, &records, &approvals, SystemClock.now_ms(), look);
+                    load_ends(&Values::new(store.clone()), &mut records).await;
+                    let shown = history::show(&row, &records, &approvals, SystemClock.now_ms(), look, &settings.next());
                     data(&(shown + &lists::children(&children, look)));
                 }
             }
@@ -67,7 +68,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
                 Output::Text => data(&history::lines(&records, settings.look_of_stdout())),
             }
         }
-        JobsCommand::Cancel { job, name } => {
+        JobsCommand::Cancel { job, name, output } => {
             let store = store::existing(&settings, false)?;
             let row = store.job(&job).await?;
             if row.status.is_final() {
@@ -75,13 +76,22 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
             let person = people::person(name.as_deref());
             store.request_cancel(&row.job.id, &person.name, SystemClock.now_ms()).await?;
-            note(&work::cancelled(&store, &row, &person.name).await?);
+            let next = settings.next();
+            let said = work::cancelled(&store, &row, &person.name, &next).await?;
             if !row.running {
-                work::cancel_below(&store, &row.job.id, &person.name).await?;
+                work::cancel_below(&store, &row.job.id, &person.name, &next).await?;
+            }
+            match output {
+                Output::Text => note(&said),
+                Output::Json => json(&Cancelled {
+                    cancelled: store.job(&row.job.id).await?.status.is_final(),
+                    job: row.job.id,
+                    by: person.name,
+                }),
             }
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
-        JobsCommand::Forget { job } => {
+        JobsCommand::Forget { job, output } => {
             let store = store::existing(&settings, false)?;
             let id = store.job(&job).await?.job.id;
             let mut gone = Forgotten::default();
@@ -92,6 +102,11 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
                 gone.records += more.records;
                 gone.approvals += more.approvals;
                 gone.blobs += more.blobs;
+            }
+            if output == Output::Json {
+                let Forgotten { records, approvals, blobs, .. } = gone;
+                json(&ForgottenJson { job: id, records, approvals, large_values: blobs });
+                return Ok(exit::OK);
             }
             note(&format!(
                 "{id}: values were taken out of {} and {}, {} deleted; the history still verifies",
@@ -106,15 +121,17 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
 
 async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     if args.all && args.how.output == Output::Json {
-        return Err(CliError::usage("--all can't print one JSON object")
-            .hint("resume the jobs one by one: `hookwright jobs list --unfinished --output json` names them"));
+        return Err(CliError::usage("--all can't print one JSON object").hint(format!(
+            "resume the jobs one by one: `{}` names them",
+            settings.next().command("jobs list --unfinished --output json")
+        )));
     }
     let store = store::open_existing(&settings)?;
     let jobs = if let Some(job) = &args.job {
         let row = store.job(job).await?;
         if row.status.is_final() {
             return Err(CliError::failed(format!("{} is over", row.job.id))
-                .hint(format!("look at it with `hookwright jobs show {}`", row.job.id)));
+                .hint(format!("look at it with `{}`", settings.next().command(&format!("jobs show {}", row.job.id)))));
         }
         vec![row.job.id]
     } else {
@@ -139,6 +156,7 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
             Ok((code, _)) => code,
             // One that can't go on must not hold the others up.
             Err(error) if args.all => {
+                let error = error.with_next(&settings.next());
                 note(&format!("{job} can't go on: {}", error.message));
                 if let Some(hint) = &error.hint {
                     note(&format!("next: {hint}"));
@@ -155,6 +173,20 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     Ok(worst)
 }
 
+/// Loads the input and the output, where they are large: what can't be loaded is told by its digest.
+async fn load_ends(values: &Values, records: &mut [Record]) {
+    for record in records {
+        let stored = match &mut record.fact {
+            Fact::Started { spec } => &mut spec.input,
+            Fact::Finished { outcome: Outcome::Completed { output } } => output,
+            _ => continue,
+        };
+        if stored.value.is_none() {
+            stored.value = values.load(stored).await.ok();
+        }
+    }
+}
+
 /// The records of a job; a history that can't be read is an error, not a shorter history.
 pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Record>> {
     let texts = store.records(job, 0).await?;
@@ -164,7 +196,7 @@ pub(crate) async fn records(store: &dyn Store, job: &str) -> CliResult<Vec<Recor
         .map(|(seq, text)| {
             serde_json::from_str(text).map_err(|e| {
                 CliError::failed(format!("record {seq} of job {job} can't be read: {e}"))
-                    .hint("`hookwright audit verify` says what is wrong")
+                    .look("audit verify", "says what is wrong")
             })
         })
         .collect()

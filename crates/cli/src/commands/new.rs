@@ -71,13 +71,27 @@ pub(crate) fn run(settings: &Settings, command: NewCommand) -> CliResult {
         Language::Rust => (RUST, " (the first start builds it)"),
     };
     for (path, text) in files {
-        write(&folder.join(path), &text.replace("{{name}}", &name))?;
+        let text = text.replace("{{name}}", &name).replace(TOOLCHAIN, &toolchain(settings));
+        write(&folder.join(path), &text)?;
     }
     let at = shown(&folder);
     note(&format!("made {at}: {} files", files.len()));
     note(&format!("  hookwright check {at}{first_start}"));
     note(&format!("  hookwright ask --plugin {at} --event {at}/events/push_to_main.json"));
     Ok(exit::OK)
+}
+
+/// The line of the Rust template that names the toolchain's folders.
+const TOOLCHAIN: &str = "    # env: { RUSTUP_HOME: { from: RUSTUP_HOME }, CARGO_HOME: { from: CARGO_HOME } } # where Rust is not in your home folder\n";
+
+/// That line as this user needs it: servers get HOME, and no variable that says that Rust is somewhere else.
+fn toolchain(settings: &Settings) -> String {
+    let set = ["RUSTUP_HOME", "CARGO_HOME"].into_iter().filter(|name| settings.env.get(name).is_some());
+    let named: Vec<String> = set.map(|name| format!("{name}: {{ from: {name} }}")).collect();
+    if named.is_empty() {
+        return TOOLCHAIN.to_owned();
+    }
+    format!("    env: {{ {} }} # where Rust is, for it is not in your home folder\n", named.join(", "))
 }
 
 fn write(file: &Path, text: &str) -> CliResult<()> {

@@ -1,7 +1,7 @@
 //! Jobs and the jobs that they start.
 
 use hookwright_core::history::Record;
-use hookwright_core::job::{Command, Fact};
+use hookwright_core::job::{Command, Fact, JobSpec};
 use hookwright_core::subagent;
 use hookwright_runtime::ports::store::{ApprovalRow, JobRow};
 use serde_json::Value;
@@ -15,6 +15,21 @@ pub(crate) fn concerns(row: &ApprovalRow, job: &str) -> bool {
 /// Whether a job's parent is among these, which are not over: whoever goes on with the parent goes on with it.
 pub(crate) fn is_with_parent(row: &JobRow, unfinished: &[JobRow]) -> bool {
     row.job.parent.as_ref().is_some_and(|parent| unfinished.iter().any(|other| other.job.id == *parent))
+}
+
+/// The first job of the line that ends with this one: whoever goes on with it goes on with all below it.
+pub(crate) fn first<'a>(job: &'a str, spec: Option<&'a JobSpec>) -> &'a str {
+    spec.and_then(|spec| spec.parent_jobs.first()).map_or(job, String::as_str)
+}
+
+/// The first job of the line that ends with an approval's.
+pub(crate) fn first_of(row: &ApprovalRow) -> &str {
+    row.approval["parent_jobs"][0].as_str().unwrap_or(&row.job)
+}
+
+/// The door that a job came in by, where it is not `run`.
+pub(crate) fn door(row: &JobRow) -> Option<&str> {
+    row.job.origin["door"].as_str().filter(|door| *door != "run")
 }
 
 /// The jobs below one, parents before their children, among these.

@@ -6,6 +6,7 @@ use super::look::{Look, Role};
 use super::tally::Tally;
 use super::teller::{place, scripted};
 use super::{compaction, family, flow, units, values};
+use crate::next::Next;
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, JobSpec, Outcome, ToolOutcome};
@@ -288,7 +289,16 @@ pub(crate) fn status(status: JobStatus) -> (Role, &'static str) {
 }
 
 /// A job at a glance: its row, what its history came to, the approvals that wait, and what to do next.
-pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], now_ms: u64, look: Look) -> String {
+///
+/// Values of the records should be loaded: the input and the output are shown where they are.
+pub(crate) fn show(
+    row: &JobRow,
+    records: &[Record],
+    approvals: &[ApprovalRow],
+    now_ms: u64,
+    look: Look,
+    next: &Next,
+) -> String {
     let mut out = String::new();
     let mut put = |label: &str, role: Role, text: &str| {
         out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).end(look));
@@ -309,7 +319,7 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
     }
     put("tenant", Role::Plain, &row.job.tenant);
     put("session", Role::Plain, &row.job.session);
-    if let Some(door) = row.job.origin["door"].as_str() {
+    if let Some(door) = family::door(row) {
         put("door", Role::Plain, door);
     }
     if let Some(earlier) = spec.and_then(|spec| spec.continues.as_ref()) {
@@ -322,26 +332,60 @@ pub(crate) fn show(row: &JobRow, records: &[Record], approvals: &[ApprovalRow], 
     put("created", Role::Plain, &created);
     put("updated", Role::Plain, &format!("{} ({})", units::moment(row.updated_ms), units::ago(row.updated_ms, now_ms)));
     put("records", Role::Plain, &units::count(row.records));
+    let figures = if row.status.is_final() { "in all" } else { "so far" };
     for (i, part) in Tally::of(records).rows(look.width - 12).iter().enumerate() {
-        put(if i == 0 { "so far" } else { "" }, Role::Plain, part);
+        put(if i == 0 { figures } else { "" }, Role::Plain, part);
     }
-    if let Some(Outcome::Failed { error }) = outcome(records) {
-        put("error", Role::Bad, &error.kind);
-        let (block, _) = flow::block_in(&error.message, &format!("{:12}{}", "", look.bar()), look.width - 14, 40);
-        out.push_str(&block);
+    if let Some(Outcome::Cancelled { by }) = outcome(records) {
+        put("cancelled", Role::Warn, &format!("by {by}"));
+    }
+    if let Some(spec) = spec {
+        out.push_str(&value("input", &spec.input, look));
+    }
+    match outcome(records) {
+        Some(Outcome::Completed { output }) => out.push_str(&value("output", output, look)),
+        Some(Outcome::Failed { error }) => {
+            out.push_str(&Line::default().add(Role::Dim, "error").pad(12).add(Role::Bad, &error.kind).end(look));
+            out.push_str(&block(&error.message, 40, look));
+        }
+        Some(Outcome::Cancelled { .. }) | None => {}
     }
     let mut put = |label: &str, role: Role, text: &str| {
-        out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).end(look));
+        out.push_str(&Line::default().add(Role::Dim, label).pad(12).add(role, text).whole(look));
     };
     for approval in approvals.iter().filter(|a| family::concerns(a, &row.job.id) && a.state == ApprovalState::Open) {
         let expiry = units::ahead(approval.expires_ms, now_ms);
         put("waits for", Role::Warn, &format!("{} (expires {expiry})", approval.id));
-        put("", Role::Dim, &format!("hookwright approvals show {}", approval.id));
+        put("", Role::Dim, &next.command(&format!("approvals show {}", approval.id)));
     }
     if !row.status.is_final() && !row.running && crate::acp::job::client_servers(row).is_empty() {
-        put("go on", Role::Dim, &format!("hookwright jobs resume {}", row.job.id));
+        put("go on", Role::Dim, &next.command(&format!("jobs resume {}", family::first(row.job.id.as_str(), spec))));
     }
     out
+}
+
+/// Rows of an input or output in `jobs show`.
+const VALUE_ROWS: usize = 12;
+
+/// A value with its size, and as much of it as a few rows hold.
+fn value(label: &str, stored: &Stored, look: Look) -> String {
+    let line = Line::default().add(Role::Dim, label).pad(12);
+    match &stored.value {
+        Some(value) => {
+            line.add(Role::Dim, &units::bytes(stored.bytes)).end(look) + &block(&values::text(value), VALUE_ROWS, look)
+        }
+        None => line.add(Role::Dim, &values::elsewhere(stored)).end(look),
+    }
+}
+
+/// Untrusted text behind a bar; what is left out is said.
+fn block(text: &str, rows: usize, look: Look) -> String {
+    let (mut block, left_out) = flow::block_in(text, &format!("{:12}{}", "", look.bar()), look.width - 14, rows);
+    if left_out > 0 {
+        let more = format!("{} {} more", look.ellipsis(), units::bytes(left_out as u64));
+        block.push_str(&Line::default().pad(12).add(Role::Dim, &more).end(look));
+    }
+    block
 }
 
 /// How a history ends, if it does.

@@ -5,6 +5,10 @@
 
 #![allow(clippy::struct_field_names, reason = "the names are the contract's")]
 
+mod audit;
+
+pub(crate) use audit::{AuditHead, AuditHeads, AuditJob, AuditVerify};
+
 use super::tally::Tally;
 use super::teller::scripted;
 use super::{family, history, replay};
@@ -13,7 +17,7 @@ use hookwright_core::history::{Head, Record, ReplayError};
 use hookwright_core::job::{Fact, JobError, Outcome};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, JobRow, JobStatus};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 /// `false` is left out.
@@ -126,6 +130,9 @@ pub(crate) struct Job {
     pub(crate) agent: String,
     /// Its session.
     pub(crate) session: String,
+    /// The door that it came in by, where it is not `run`: `acp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) door: Option<String>,
     /// The job that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent_job: Option<String>,
@@ -146,6 +153,7 @@ impl From<&JobRow> for Job {
             tenant: row.job.tenant.clone(),
             agent: row.job.agent.clone(),
             session: row.job.session.clone(),
+            door: family::door(row).map(str::to_owned),
             parent_job: row.job.parent.clone(),
             created_ms: row.job.created_ms,
             updated_ms: row.updated_ms,
@@ -189,6 +197,9 @@ pub(crate) struct JobDetails {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<JobError>,
+    /// Who cancelled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cancelled_by: Option<String>,
     /// The ids of the approvals that wait, those of the jobs below it included.
     pub(crate) approvals: Vec<String>,
     /// The jobs that it started, in order.
@@ -224,6 +235,10 @@ impl JobDetails {
                 Some(Outcome::Failed { error }) => Some(error.clone()),
                 _ => None,
             },
+            cancelled_by: match history::outcome(records) {
+                Some(Outcome::Cancelled { by }) => Some(by.clone()),
+                _ => None,
+            },
             approvals: approvals.iter().filter(waits).map(|a| a.id.clone()).collect(),
             children: vec![],
             summary: Tally::of(records),
@@ -238,6 +253,30 @@ pub(crate) struct JobHistory {
     pub(crate) job: String,
     /// Its records, in order.
     pub(crate) history: Vec<Record>,
+}
+
+/// `jobs cancel`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Cancelled {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Whether it is over. `false`: the process that runs it is asked to cancel it.
+    pub(crate) cancelled: bool,
+    /// Under which name it was cancelled.
+    pub(crate) by: String,
+}
+
+/// `jobs forget`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ForgottenJson {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Records whose values were taken out, those of the jobs below it included.
+    pub(crate) records: u64,
+    /// Approvals whose values were taken out.
+    pub(crate) approvals: u64,
+    /// Large values that were deleted.
+    pub(crate) large_values: u64,
 }
 
 /// An approval, in `approvals list` and `approvals show`.
@@ -411,68 +450,5 @@ impl Replay {
                 }
             }
         }
-    }
-}
-
-/// `audit verify`.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct AuditVerify {
-    /// Whether every history is what it was.
-    pub(crate) ok: bool,
-    /// Each job.
-    pub(crate) jobs: Vec<AuditJob>,
-}
-
-/// One job's history, checked.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct AuditJob {
-    /// The job's id.
-    pub(crate) job: String,
-    /// How many records are as they were, from the first on.
-    pub(crate) records: u64,
-    /// The hash of the last of them.
-    pub(crate) head: String,
-    /// What was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
-}
-
-impl AuditVerify {
-    /// From the jobs.
-    pub(crate) fn new(jobs: Vec<AuditJob>) -> Self {
-        Self { ok: jobs.iter().all(|job| job.problem.is_none()), jobs }
-    }
-}
-
-/// `audit head`: where histories stand, to be kept elsewhere.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditHeads {
-    /// Each job.
-    pub(crate) heads: Vec<AuditHead>,
-    /// The id of the key that signed, where one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
-    /// An ed25519 signature over `hookwright-audit-heads-v1`, a newline and the canonical JSON of `heads`: 128 hex digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signature: Option<String>,
-}
-
-/// Where one job's history stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditHead {
-    /// The job's id.
-    pub(crate) job: String,
-    /// How many records it has.
-    pub(crate) records: u64,
-    /// The hash of the last one.
-    pub(crate) hash: String,
-    /// The time of the last one.
-    pub(crate) at_ms: u64,
-}
-
-impl AuditHead {
-    /// Of a job's head.
-    pub(crate) fn new(job: &str, head: &Head) -> Self {
-        Self { job: job.to_owned(), records: head.records, hash: head.hash.clone(), at_ms: head.at_ms }
     }
 }

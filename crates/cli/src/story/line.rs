@@ -94,6 +94,11 @@ impl Line {
         look.width.saturating_sub(self.columns)
     }
 
+    /// The line, however long, with its newline: for what is copied from it, which must be whole.
+    pub(crate) fn whole(self, look: Look) -> String {
+        self.end(Look { width: usize::MAX, ..look })
+    }
+
     /// The line, cut to the width, with its newline.
     pub(crate) fn end(self, look: Look) -> String {
         let mut out = String::new();

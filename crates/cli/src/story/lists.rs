@@ -3,7 +3,8 @@
 use super::history::status;
 use super::line::{Line, columns, escaped_head, fit};
 use super::look::{Look, Role};
-use super::{prompt, units};
+use super::{family, prompt, units};
+use crate::next::Next;
 use hookwright_core::approval::Approval;
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow};
 
@@ -11,6 +12,8 @@ use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, JobRow};
 struct Table {
     look: Look,
     rows: Vec<Vec<(Role, String)>>,
+    /// What stands below a row, by its place.
+    below: Vec<(usize, String)>,
 }
 
 /// Columns that a cell takes at most, but for the first and the last of a row.
@@ -18,7 +21,7 @@ const CELL: usize = 16;
 
 impl Table {
     fn new(look: Look, heads: &[&str]) -> Self {
-        Self { look, rows: vec![heads.iter().map(|h| (Role::Dim, (*h).to_owned())).collect()] }
+        Self { look, rows: vec![heads.iter().map(|h| (Role::Dim, (*h).to_owned())).collect()], below: vec![] }
     }
 
     fn row(&mut self, cells: Vec<(Role, String)>) {
@@ -30,12 +33,17 @@ impl Table {
         self.rows.push(cells.collect());
     }
 
+    /// Says more of the last row, on a line below it.
+    fn below(&mut self, text: String) {
+        self.below.push((self.rows.len() - 1, text));
+    }
+
     fn text(self) -> String {
         let width =
             |i: usize| self.rows.iter().filter_map(|row| row.get(i)).map(|(_, t)| columns(t)).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
         let mut out = String::new();
-        for row in self.rows {
+        for (at, row) in self.rows.iter().enumerate() {
             let (mut line, mut column) = (Line::default(), 0);
             for (i, (role, text)) in row.iter().enumerate() {
                 line = if i == 0 { line } else { line.pad(column) };
@@ -43,6 +51,9 @@ impl Table {
                 column += widths[i] + 2;
             }
             out.push_str(&line.end(self.look));
+            for (_, text) in self.below.iter().filter(|(of, _)| *of == at) {
+                out.push_str(&Line::default().pad(2).add(Role::Dim, text).end(self.look));
+            }
         }
         out
     }
@@ -63,14 +74,14 @@ pub(crate) fn jobs(rows: &[JobRow], now_ms: u64, look: Look) -> String {
             (Role::Plain, units::ago(row.job.created_ms, now_ms)),
             (Role::Plain, units::count(row.records)),
             (Role::Plain, row.job.tenant.clone()),
-            (
-                Role::Plain,
-                match &row.job.parent {
-                    Some(parent) => format!("{}, for {parent}", row.job.agent),
-                    None => row.job.agent.clone(),
-                },
-            ),
+            (Role::Plain, row.job.agent.clone()),
         ]);
+        // On lines of their own: ids must be whole to be of use.
+        match (&row.job.parent, family::door(row)) {
+            (Some(parent), _) => table.below(format!("started by {parent}")),
+            (None, Some(door)) => table.below(format!("session {}, door {door}", row.job.session)),
+            (None, None) => {}
+        }
     }
     table.text()
 }
@@ -127,8 +138,8 @@ pub(crate) fn approvals(rows: &[ApprovalRow], now_ms: u64, look: Look) -> String
 }
 
 /// One approval in full; `approval` is the row's, its values loaded.
-pub(crate) fn approval(row: &ApprovalRow, approval: &Approval, now_ms: u64, look: Look) -> String {
-    let mut out = prompt::in_full(approval, row.expires_ms, now_ms, look);
+pub(crate) fn approval(row: &ApprovalRow, approval: &Approval, now_ms: u64, look: Look, next: &Next) -> String {
+    let mut out = prompt::in_full(approval, row.expires_ms, now_ms, look, next);
     let (role, word) = state(row, now_ms);
     out.push_str(&Line::at("state", ' ').add(role, word).end(look));
     if let Some(decision) = &row.decision {

@@ -19,7 +19,7 @@ pub(crate) enum Color {
 pub(crate) struct Surroundings<'a> {
     /// Whether it is a terminal.
     pub(crate) terminal: bool,
-    /// Its columns, if known.
+    /// Its columns where it is a terminal, else what `COLUMNS` says.
     pub(crate) columns: Option<usize>,
     /// `NO_COLOR`: any text but the empty one means no colour (<https://no-color.org>).
     pub(crate) no_color: Option<&'a str>,
@@ -84,7 +84,7 @@ impl Look {
             let locale = locale.to_ascii_lowercase();
             locale.is_empty() || locale.contains("utf-8") || locale.contains("utf8")
         };
-        let width = around.columns.filter(|_| around.terminal).unwrap_or(80);
+        let width = around.columns.unwrap_or(80);
         Self { color, unicode: around.locale.is_none_or(utf8), width: width.clamp(Self::NARROWEST, Self::WIDEST) }
     }
 
@@ -152,7 +152,8 @@ mod tests {
         assert_eq!(look(Some(100), true, None).width, 100);
         assert_eq!(look(Some(10), true, None).width, Look::NARROWEST);
         assert_eq!(look(Some(500), true, None).width, 120);
-        assert_eq!(look(Some(100), false, None).width, 80, "a file has no columns");
+        assert_eq!(look(None, false, None).width, 80, "a file has no columns");
+        assert_eq!(look(Some(100), false, None).width, 100, "unless COLUMNS says so");
         for (locale, unicode) in [(Some("de_DE.UTF-8"), true), (Some("C.utf8"), true), (Some("C"), false), (None, true)]
         {
             assert_eq!(look(None, true, locale).unicode, unicode, "{locale:?}");

@@ -9,6 +9,7 @@ mod children;
 use super::look::Look;
 use super::teller::{Approvals, Teller};
 use super::units;
+use crate::next::Next;
 use children::Children;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec};
@@ -32,6 +33,7 @@ pub(crate) struct Printer {
 struct Inner {
     look: Look,
     approvals: Approvals,
+    next: Next,
     teller: Teller,
     children: Children,
     sender: Option<Sender<String>>,
@@ -80,7 +82,12 @@ impl Drop for PromptGuard<'_> {
 
 impl Printer {
     /// A printer to a writer, e.g. standard error. Fails where no thread can be started.
-    pub(crate) fn new(look: Look, approvals: Approvals, writer: Box<dyn Write + Send>) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        look: Look,
+        approvals: Approvals,
+        next: Next,
+        writer: Box<dyn Write + Send>,
+    ) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
         let queued = Arc::new(AtomicUsize::new(0));
         let count = queued.clone();
@@ -90,7 +97,8 @@ impl Printer {
             inner: Mutex::new(Inner {
                 look,
                 approvals,
-                teller: Teller::new(look, approvals),
+                teller: Teller::new(look, approvals).with_next(next.clone()),
+                next,
                 children: Children::default(),
                 sender: Some(sender),
                 prompt: None,
@@ -156,8 +164,8 @@ impl Printer {
     /// Begins the story of a job that the job, or one below it, started; or goes on with it after these records.
     pub(crate) fn child(&self, spec: &JobSpec, earlier: &[Record]) {
         let mut inner = self.lock();
-        let (look, approvals) = (inner.look, inner.approvals);
-        let text = inner.children.begin(spec, earlier, look, approvals);
+        let (look, approvals, next) = (inner.look, inner.approvals, inner.next.clone());
+        let text = inner.children.begin(spec, earlier, look, (approvals, next));
         self.say(inner, text);
     }
 

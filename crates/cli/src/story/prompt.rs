@@ -12,6 +12,7 @@ pub(crate) use question::question;
 
 use super::look::{Look, Role};
 use super::units;
+use crate::next::Next;
 use hookwright_core::approval::Approval;
 #[cfg(test)]
 use std::io::{self, BufRead, Write};
@@ -48,8 +49,8 @@ const NOTE_CHARS: usize = 2_000;
 
 impl<'a> Prompt<'a> {
     /// A question about an approval whose values are loaded; the second part is what to show first.
-    pub(crate) fn new(approval: &'a Approval, expires_ms: u64, now_ms: u64, look: Look) -> (Self, String) {
-        let question = question(approval, expires_ms, now_ms, look);
+    pub(crate) fn new(approval: &'a Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> (Self, String) {
+        let question = question(approval, expires_ms, now_ms, look, next);
         let prompt = Self { approval, look, left_out: question.left_out, pages: None };
         let text = question.text + &prompt.ask();
         (prompt, text)
@@ -115,7 +116,7 @@ impl<'a> Prompt<'a> {
         input: &mut dyn BufRead,
         out: &mut dyn Write,
     ) -> io::Result<Option<Said>> {
-        let (mut prompt, text) = Self::new(approval, expires_ms, now_ms, look);
+        let (mut prompt, text) = Self::new(approval, expires_ms, now_ms, look, &Next::default());
         out.write_all(text.as_bytes())?;
         out.flush()?;
         let mut bytes = vec![];
@@ -138,8 +139,8 @@ impl<'a> Prompt<'a> {
 }
 
 /// Everything about an approval, at any length; for `approvals show`.
-pub(crate) fn in_full(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look) -> String {
-    let question = question(approval, expires_ms, now_ms, look);
+pub(crate) fn in_full(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> String {
+    let question = question(approval, expires_ms, now_ms, look, next);
     if question.left_out == 0 && approval.changes.is_empty() {
         return question.text;
     }

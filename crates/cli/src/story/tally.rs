@@ -3,7 +3,9 @@
 use super::units;
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::history::Record;
-use hookwright_core::job::{Command, Fact};
+use hookwright_core::job::{Command, Fact, ToolOutcome};
+use hookwright_core::subagent;
+use std::collections::HashSet;
 
 /// Counts over a job's records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -24,8 +26,12 @@ pub(crate) struct Tally {
     pub(crate) hooks_failed: u64,
     /// Compactions of the conversation.
     pub(crate) compactions: u64,
+    /// Answers of lifecycle hooks, failures among them.
+    pub(crate) lifecycle_asked: u64,
     /// Lifecycle hooks that had something to say.
     pub(crate) advised: u64,
+    /// Calls that started a subagent's job: what those jobs came to is not counted here.
+    pub(crate) children: u64,
     /// Approvals that were asked for.
     pub(crate) approvals: u64,
     /// Tokens of requests, as providers reported them.
@@ -36,6 +42,9 @@ pub(crate) struct Tally {
     pub(crate) took_ms: u64,
     #[serde(skip)]
     first_ms: Option<u64>,
+    /// Calls under way that start subagents, by effect.
+    #[serde(skip)]
+    starts: HashSet<String>,
 }
 
 impl Tally {
@@ -54,7 +63,13 @@ impl Tally {
             Fact::Begun { command } => match command {
                 // A turn whose request was too long is asked for again.
                 Command::CallModel { turn, .. } => self.turns = self.turns.max(u64::from(*turn)),
-                Command::CallTool { .. } => self.calls += 1,
+                Command::CallTool { effect, tool, .. } => {
+                    self.calls += 1;
+                    if subagent::is_start(tool) {
+                        self.children += 1;
+                        self.starts.insert(effect.clone());
+                    }
+                }
                 Command::OpenApproval { .. } => self.approvals += 1,
                 Command::Ask { .. }
                 | Command::Compact { .. }
@@ -62,6 +77,14 @@ impl Tally {
                 | Command::CloseApproval { .. }
                 | Command::Finish { .. } => {}
             },
+            Fact::ToolReturned { effect, outcome, .. } => {
+                let started = self.starts.remove(effect);
+                // It was begun, and then not made after all.
+                if matches!(outcome, ToolOutcome::NotMade { .. }) {
+                    self.calls = self.calls.saturating_sub(1);
+                    self.children = self.children.saturating_sub(u64::from(started));
+                }
+            }
             Fact::HookAnswered { outcome, .. } => {
                 self.hooks_asked += 1;
                 match outcome {
@@ -73,6 +96,7 @@ impl Tally {
                 }
             }
             Fact::LifecycleAnswered { answers, .. } | Fact::SessionEnded { answers } => {
+                self.lifecycle_asked += answers.len() as u64;
                 self.advised += answers.iter().filter(|a| a.body().is_some()).count() as u64;
             }
             Fact::Compacted { usage, .. } => {
@@ -120,7 +144,16 @@ impl Tally {
         if !parts.is_empty() {
             asked = format!("{asked} ({})", parts.join(", "));
         }
-        let mut out = vec![units::plural(self.turns, "turn"), units::plural(self.calls, "call"), asked];
+        let mut out = vec![units::plural(self.turns, "turn"), units::plural(self.calls, "call")];
+        if self.children > 0 {
+            out.push(format!("{} (counted apart)", units::plural(self.children, "subagent's job")));
+        }
+        if self.hooks_asked > 0 || self.lifecycle_asked == 0 {
+            out.push(asked);
+        }
+        if self.lifecycle_asked > 0 {
+            out.push(format!("{} asked", units::plural(self.lifecycle_asked, "lifecycle hook")));
+        }
         if self.compactions > 0 {
             out.push(units::plural(self.compactions, "compaction"));
         }

@@ -5,6 +5,7 @@
 
 mod advice;
 mod calls;
+mod compacting;
 mod hooks;
 mod place;
 
@@ -14,7 +15,8 @@ use super::flow::{self, Flow};
 use super::line::{INDENT, Line, columns};
 use super::look::{Look, Role};
 use super::tally::Tally;
-use super::{compaction, units, values};
+use super::{units, values};
+use crate::next::Next;
 use hookwright_core::approval::Approval;
 use hookwright_core::event::{EventHead, Moment};
 use hookwright_core::history::Record;
@@ -56,6 +58,8 @@ struct Asked {
 pub(crate) struct Teller {
     look: Look,
     approvals: Approvals,
+    /// What makes the commands that it names.
+    next: Next,
     spec: Option<Box<JobSpec>>,
     holds_output: bool,
     asked: HashMap<String, Asked>,
@@ -89,6 +93,7 @@ impl Teller {
         Self {
             look,
             approvals,
+            next: Next::default(),
             spec: None,
             holds_output: false,
             asked: HashMap::new(),
@@ -107,6 +112,11 @@ impl Teller {
             last_news: String::new(),
             out: String::new(),
         }
+    }
+
+    /// The same, with what makes the commands that it names.
+    pub(crate) fn with_next(self, next: Next) -> Self {
+        Self { next, ..self }
     }
 
     /// Takes the records from before this process took the job up; returns a header.
@@ -287,22 +297,6 @@ impl Teller {
         }
     }
 
-    fn compacted(&mut self, at: &str, fact: &Fact) {
-        let Fact::Compacted { summary, fault, ms, .. } = fact else { return };
-        let (mark, role, word) = compaction::word(fact);
-        let took = format!(", {}", units::took(*ms));
-        let line = Line::at(at, mark).add(role, &word);
-        self.put(if summary.is_some() || fault.is_some() { line.add(Role::Dim, &took) } else { line });
-        match (summary, fault) {
-            (Some(summary), _) => match compaction::words(summary) {
-                Some(words) => self.block(words, TEXT_ROWS, Role::Dim),
-                None => self.put(Line::more().add(Role::Dim, &values::elsewhere(summary))),
-            },
-            (None, Some(why)) => self.block(why, TEXT_ROWS, Role::Warn),
-            (None, None) => {}
-        }
-    }
-
     fn header(&mut self) {
         let Some(spec) = &self.spec else { return };
         let label = if scripted(&spec.agent.model) { " (scripted)" } else { "" };
@@ -313,6 +307,9 @@ impl Teller {
             if n > 0 {
                 hooks.push(format!("{n} at {}", moment.name()));
             }
+        }
+        if let Some(lifecycle) = &spec.lifecycle {
+            hooks.push(format!("lifecycle hooks of {}", lifecycle.servers.join(", ")));
         }
         let hooks = if hooks.is_empty() { "none".to_owned() } else { hooks.join(", ") };
         let first = Line::at("job", ' ').add(Role::Strong, &spec.job).add(Role::Dim, "  tenant ").plain(&spec.tenant);

@@ -99,7 +99,7 @@ async fn ask(
         return None;
     }
     let guard = printer.prompt(&wait.approval.job, &wait.approval.id);
-    let (mut prompt, first) = Prompt::new(&wait.approval, wait.expires_ms, SystemClock.now_ms(), look);
+    let (mut prompt, first) = Prompt::new(&wait.approval, wait.expires_ms, SystemClock.now_ms(), look, &door.next);
     // What was typed before the question stood there is no answer to it: neither what was read of it, nor what still waits to be.
     // (A script's lines wait for their questions.)
     guard.show(&first);

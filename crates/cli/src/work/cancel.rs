@@ -3,6 +3,7 @@
 //! Invariant: nothing is asked or called; the cancel is read from the inbox before anything is carried out.
 
 use crate::exit::{CliError, CliResult};
+use crate::next::Next;
 use crate::story::family;
 use crate::terminal::note;
 use hookwright_core::job::Outcome;
@@ -57,34 +58,34 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
 }
 
 /// Cancels a job whose inbox holds the cancel, and says what came of it: it may have ended by itself at the same moment.
-pub(crate) async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str) -> CliResult<String> {
+pub(crate) async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str, next: &Next) -> CliResult<String> {
     let job = &row.job.id;
     if !row.running
         && let Some(outcome) = cancel_idle(store.clone(), job, by).await?
     {
         return match outcome {
             Outcome::Cancelled { .. } => Ok(format!("{job} is cancelled")),
-            Outcome::Completed { .. } | Outcome::Failed { .. } => Err(ended_before(job)),
+            Outcome::Completed { .. } | Outcome::Failed { .. } => Err(ended_before(job, next)),
         };
     }
     match store.job(job).await?.status {
         JobStatus::Cancelled => Ok(format!("{job} is cancelled")),
-        JobStatus::Completed | JobStatus::Failed => Err(ended_before(job)),
+        JobStatus::Completed | JobStatus::Failed => Err(ended_before(job, next)),
         JobStatus::Running | JobStatus::Waiting => Ok(format!("the process that runs {job} is asked to cancel it")),
     }
 }
 
-fn ended_before(job: &str) -> CliError {
+fn ended_before(job: &str, next: &Next) -> CliError {
     CliError::failed(format!("{job} ended by itself before it could be cancelled"))
-        .hint(format!("look at it with `hookwright jobs show {job}`"))
+        .hint(format!("look at it with `{}`", next.command(&format!("jobs show {job}"))))
 }
 
 /// Cancels what a job started and is not over, down to the last.
-pub(crate) async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str) -> CliResult<()> {
+pub(crate) async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str, next: &Next) -> CliResult<()> {
     let rows = store.jobs(true, u32::MAX).await?;
     for row in family::below(job, &rows) {
         store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;
-        match cancelled(store, row, by).await {
+        match cancelled(store, row, by, next).await {
             Ok(what) => note(&what),
             // It ended meanwhile; the others are cancelled all the same.
             Err(error) => note(&error.message),

@@ -2,6 +2,7 @@
 
 use crate::args::{Approve, Output};
 use crate::exit::{CliError, CliResult};
+use crate::next::Next;
 use crate::settings::Settings;
 use crate::story::Printer;
 use crate::story::teller::Approvals;
@@ -24,6 +25,8 @@ pub(super) struct Waits {
 pub(crate) struct Door {
     /// None where the output is JSON: then nothing is told.
     pub(super) printer: Option<Arc<Printer>>,
+    /// What makes the commands that it names.
+    pub(super) next: Next,
     records: Mutex<Vec<Record>>,
     asks: mpsc::UnboundedSender<Waits>,
 }
@@ -35,11 +38,12 @@ impl Door {
         output: Output,
         approve: Approve,
     ) -> CliResult<(Self, mpsc::UnboundedReceiver<Waits>)> {
+        let next = settings.next();
         let printer = match output {
             Output::Json => None,
             Output::Text => {
                 let approvals = if approve == Approve::Ask { Approvals::Prompted } else { Approvals::Told };
-                let printer = Printer::new(settings.look(), approvals, Box::new(std::io::stderr()))
+                let printer = Printer::new(settings.look(), approvals, next.clone(), Box::new(std::io::stderr()))
                     .map_err(|e| CliError::failed(format!("the story can't be told: {e}")))?;
                 if !earlier.is_empty() {
                     printer.catch_up(&earlier);
@@ -48,7 +52,7 @@ impl Door {
             }
         };
         let (asks, waits) = mpsc::unbounded_channel();
-        Ok((Self { printer, records: Mutex::new(earlier), asks }, waits))
+        Ok((Self { printer, next, records: Mutex::new(earlier), asks }, waits))
     }
 
     /// Something people should know, also where no story is told.
@@ -62,7 +66,8 @@ impl Door {
     /// Says that somebody else has to decide, where no story says it.
     pub(super) fn awaits(&self, approval: &str) {
         if self.printer.is_none() {
-            self.notice(&format!("a person is awaited: hookwright approvals show {approval}"));
+            let look = self.next.command(&format!("approvals show {approval}"));
+            self.notice(&format!("a person is awaited: {look}"));
         }
     }
 

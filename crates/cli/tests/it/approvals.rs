@@ -433,3 +433,57 @@ fn a_result_that_has_structured_content_only_is_shown_to_the_person_who_lets_it_
     world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(0);
     world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
 }
+
+#[test]
+fn every_command_to_go_on_with_names_the_store() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    let told = world.call(&["run", "--plugin", "p", "--input", "x", "--db", "a b.db", "--detach"]).code(4);
+    let list = world.call(&["approvals", "list", "--db", "a b.db", "--output", "json"]).code(0).json();
+    let approval = &list["approvals"][0];
+    let (id, job) = (approval["id"].as_str().unwrap(), approval["job"].as_str().unwrap());
+    let resume = format!("hookwright jobs resume {job} --db 'a b.db'");
+    let told = told.tells(&[&format!("hookwright approvals approve {id} --db 'a b.db'"), &resume]);
+    assert!(!told.err.contains("made with {"), "{told}");
+    let shown = world.call(&["jobs", "show", job, "--db", "a b.db"]).code(0);
+    for part in [&*resume, &format!("hookwright approvals show {id} --db 'a b.db'"), "input       3 bytes", "so far"] {
+        assert!(shown.out.contains(part), "{part}\n{shown}");
+    }
+    world.call(&["approvals", "approve", id, "--db", "a b.db"]).code(0).tells(&[&resume]);
+    world.call(&["jobs", "resume", job, "--db", "a b.db"]).code(0).tells(&["goes on with {"]);
+    let shown = world.call(&["jobs", "show", job, "--db", "a b.db"]).code(0);
+    assert!(shown.out.contains("output      6 bytes") && shown.out.contains("│ done"), "{shown}");
+    assert!(shown.out.contains("in all") && !shown.out.contains("so far"), "{shown}");
+
+    // The store that is found without being named is not named.
+    let told = world.call(&["run", "--plugin", "p", "--input", "x", "--detach"]).code(4);
+    assert!(told.err.contains("jobs resume job_") && !told.err.contains("--db"), "{told}");
+}
+
+#[test]
+fn a_yes_is_not_spent_where_the_approved_call_can_not_be_made_when_its_job_is_taken_up() {
+    let world = escalated(json!({}), &exactly("pushed"));
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    approvals(&world, &["approve", &world.open_approval()]).code(0);
+    let script = world.path("p/git.json");
+    std::fs::rename(&script, world.path("p/away.json")).unwrap();
+    let records = || {
+        let told = world.call(&["jobs", "history", &job, "--db", "jobs.db", "--output", "json"]).code(0);
+        told.json()["history"].as_array().unwrap().len()
+    };
+    let before = records();
+    let resume = format!("hookwright jobs resume {job} --db jobs.db");
+    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(1).tells(&[
+        "git.push",
+        "the yes still stands",
+        &resume,
+    ]);
+    // Nor where the function is not there any more.
+    world.write("p/git.json", json!({"tools": [function("pull", json!({"text": "pulled"}))]}).to_string());
+    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(1).tells(&["lists no function push", &resume]);
+    assert_eq!(records(), before, "nothing was recorded");
+    assert!(world.calls("git").is_empty());
+    std::fs::rename(world.path("p/away.json"), &script).unwrap();
+    let resumed = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--output", "json"]).code(0);
+    assert_eq!(resumed.json()["output"], "done");
+    assert_eq!(world.calls("git").len(), 1);
+}

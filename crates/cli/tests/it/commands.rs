@@ -402,3 +402,65 @@ fn errors_are_json_too_where_json_was_asked_for() {
     assert!(error.json()["error"]["type"].is_string());
     world.call(&["--log", "][", "jobs", "list"]).code(2).tells(&["--log"]);
 }
+
+#[test]
+fn a_command_line_that_can_not_be_read_is_said_in_json_where_it_asks_for_json() {
+    let world = World::new();
+    for args in [["jobs", "show", "--output", "json"], ["run", "--no-such-flag", "x", "--output=json"]] {
+        let told = world.call(&args).code(2);
+        assert_eq!(told.json()["error"]["type"], "Usage", "{told}");
+        assert!(!told.err.is_empty());
+    }
+    assert_eq!(world.call(&["jobs", "show"]).code(2).out, "");
+}
+
+#[test]
+fn cancel_and_forget_say_in_json_what_came_of_them_and_show_says_by_whom() {
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", says("escalate", json!({"reason": "hm"})))]))
+            .hook(json!({"on": "job_start", "call": "policy.check"}))
+            .turns(json!([{"say": "done"}])),
+    );
+    let job = world.run(&["--detach"]).code(4).json()["job"].as_str().unwrap().to_owned();
+    let on = |args: &[&str]| world.call(&[args, &[&job, "--db", "jobs.db"]].concat());
+    let cancelled = on(&["jobs", "cancel", "--as", "Ada", "--output", "json"]).code(0).json();
+    assert_eq!(cancelled, json!({"job": job, "cancelled": true, "by": "Ada"}));
+    assert_eq!(on(&["jobs", "show", "--output", "json"]).code(0).json()["cancelled_by"], "Ada");
+    assert!(on(&["jobs", "show"]).code(0).out.contains("by Ada"));
+    let forgotten = on(&["jobs", "forget", "--output", "json"]).code(0).json();
+    assert!(forgotten["job"] == json!(job) && forgotten["records"].as_u64().unwrap() > 0, "{forgotten}");
+}
+
+#[test]
+fn ask_with_expect_is_exit_1_and_says_where_what_came_differs() {
+    let world = World::with(policy());
+    world.write("e.json", r#"{"event":"job_start","input":"x"}"#);
+    world.write("good.json", r#"{"verdict":"allow","answers":[{"hook":"policy.check"}]}"#);
+    world.write("bad.json", r#"{"verdict":"deny","answers":[]}"#);
+    let ask =
+        |file: &str| world.call(&["ask", "--plugin", "p", "--event", "e.json", "--expect", file, "--output", "json"]);
+    assert_eq!(ask("good.json").code(0).json()["verdict"], "allow");
+    let told = ask("bad.json").code(1).tells(&[r#"verdict: expected "deny", came "allow""#, "answers: expected []"]);
+    assert_eq!(told.json()["verdict"], "allow", "the report is printed all the same");
+    ask("none.json").code(2);
+}
+
+#[test]
+fn columns_counts_where_no_terminal_says_how_wide_lines_are() {
+    let world = World::with(policy());
+    let long = "x".repeat(300);
+    world.run(&["--input", &long]).code(0);
+    let wide = |columns: &str| {
+        let mut command = world.hookwright(&["jobs", "history", "job_", "--db", "jobs.db"]);
+        command.env("COLUMNS", columns);
+        Running::start(command).finish().code(0).out.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    let show = |columns: &str| {
+        let mut command = world.hookwright(&["jobs", "show", "job_", "--db", "jobs.db"]);
+        command.env("COLUMNS", columns);
+        Running::start(command).finish().code(0).out.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert_eq!((show("60"), show("100"), show("odd")), (60, 100, 80));
+    assert!(wide("50") <= 50);
+}

@@ -15,19 +15,6 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Whether everything that is expected stands in what came; lists have the same length.
-fn fits(expected: &Value, came: &Value) -> bool {
-    match (expected, came) {
-        (Value::Object(expected), Value::Object(came)) => {
-            expected.iter().all(|(key, value)| came.get(key).is_some_and(|came| fits(value, came)))
-        }
-        (Value::Array(expected), Value::Array(came)) => {
-            expected.len() == came.len() && expected.iter().zip(came).all(|(e, c)| fits(e, c))
-        }
-        _ => expected == came,
-    }
-}
-
 /// Puts all events of a plugin to it; how many there were.
 fn asks_all(world: &World, plugin: &Path, settle: impl Fn(&mut std::process::Command)) -> usize {
     let mut events: Vec<PathBuf> =
@@ -43,13 +30,12 @@ fn asks_all(world: &World, plugin: &Path, settle: impl Fn(&mut std::process::Com
             "json".as_ref(),
             "--event".as_ref(),
             event,
+            "--expect".as_ref(),
+            &event.with_extension("expected.json"),
         ];
         let mut command = world.hookwright(&args);
         settle(&mut command);
-        let came = Running::start(command).finish().code(0);
-        let expected = std::fs::read_to_string(event.with_extension("expected.json")).unwrap();
-        let expected: Value = serde_json::from_str(&expected).unwrap();
-        assert!(fits(&expected, &came.json()), "{}\nexpected {expected:#}\n{came}", event.display());
+        Running::start(command).finish().code(0);
     }
     events.len()
 }

@@ -124,7 +124,7 @@ fn a_childs_job_is_hooked_like_any_job_and_its_events_name_its_parent() {
     let shown = world.call(&["jobs", "show", parent, "--db", "jobs.db", "--output", "json"]).code(0);
     assert_eq!(shown.json()["children"][0]["job"], child);
     let listed = world.call(&["jobs", "list", "--db", "jobs.db"]).code(0);
-    assert!(listed.out.contains(&format!("writer, for {}", &parent[..8])), "{listed}");
+    assert!(listed.out.contains(&format!("started by {parent}")), "{listed}");
     let told = world.call(&["jobs", "history", parent, "--db", "jobs.db"]).code(0);
     assert!(told.out.contains(&format!("calls agent.start, as {child}, with")), "{told}");
 }
@@ -482,4 +482,22 @@ fn lifecycle_hooks_at_a_childs_start_and_end_are_its_own() {
     assert_eq!(points, ["subagent_start", "t1.stop", "t2.stop"]);
     assert!(facts(&world, id(&child), "session_ended").is_empty(), "its session is its parent's");
     replays(&world);
+}
+
+#[test]
+fn whoever_decides_a_childs_approval_is_sent_to_the_first_job_of_the_line() {
+    let pushes = when(json!({"/event/tool": "git.push"}), says("escalate", json!({"reason": "careful"})));
+    let world = pair(&json!([pushes, allow()]), &["pre_tool_call"], &exactly("written"));
+    world.run(&["--agent", "worker", "--detach"]).code(4);
+    let (parent, child) = (id(&jobs(&world)[0]).to_owned(), id(&jobs(&world)[1]).to_owned());
+    let list = world.call(&["jobs", "list", "--db", "jobs.db"]).code(0);
+    assert!(list.out.contains(&format!("started by {parent}")), "{list}");
+    let resume = format!("jobs resume {parent} --db jobs.db");
+    let shown = world.call(&["jobs", "show", &child, "--db", "jobs.db"]).code(0);
+    assert!(shown.out.contains(&resume), "{shown}");
+    world.call(&["approvals", "approve", &world.open_approval(), "--db", "jobs.db"]).code(0).tells(&[&resume]);
+    // Whoever goes on with the child alone is told that its parent is not over.
+    world.call(&["jobs", "resume", &child, "--db", "jobs.db"]).code(0).tells(&["not over", &resume]);
+    let done = world.call(&["jobs", "resume", &parent, "--db", "jobs.db"]).code(0);
+    assert!(done.err.contains("1 subagent's job (counted apart)"), "{done}");
 }

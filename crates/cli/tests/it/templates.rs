@@ -1,6 +1,6 @@
 //! `new plugin`: what it makes works at once.
 
-use crate::support::World;
+use crate::support::{Running, World};
 
 #[test]
 fn a_new_plugin_passes_check_at_once() {
@@ -53,6 +53,19 @@ fn a_new_plugin_in_rust_builds_and_passes_check_at_once() {
     let args = ["ask", "--plugin", "guard", "--event", "guard/events/push_to_main.json", "--output", "json"];
     let report = world.call(&args).code(0).json();
     assert_eq!(report["verdict"], "escalate", "{report}");
+}
+
+#[test]
+fn a_new_plugin_in_rust_names_the_toolchains_folders_where_they_are_not_at_home() {
+    let world = World::new();
+    let mut new = world.hookwright(&["new", "plugin", "far", "--lang", "rust"]);
+    new.env("RUSTUP_HOME", "/opt/rustup");
+    Running::start(new).finish().code(0);
+    let manifest = std::fs::read_to_string(world.path("far/plugin.yaml")).unwrap();
+    assert!(manifest.contains("\n    env: { RUSTUP_HOME: { from: RUSTUP_HOME } }"), "{manifest}");
+    world.call(&["new", "plugin", "near", "--lang", "rust"]).code(0);
+    let manifest = std::fs::read_to_string(world.path("near/plugin.yaml")).unwrap();
+    assert!(manifest.contains("\n    # env: {"), "{manifest}");
 }
 
 #[test]

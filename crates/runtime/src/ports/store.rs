@@ -294,7 +294,7 @@ pub enum StoreError {
         id: String,
     },
     /// Another living process runs the job.
-    #[error("job {job} is run by another process ({holder})")]
+    #[error("{job} is run by another process ({holder})")]
     Leased {
         /// The job.
         job: String,

@@ -25,7 +25,8 @@ fn no_file_is_overwritten_and_no_half_pair_is_left() {
     assert_eq!(std::fs::read_to_string(&public).unwrap(), "mine");
     std::fs::remove_file(&public).unwrap();
     std::fs::write(&secret, "mine too").unwrap();
-    assert!(write(&generate().unwrap(), &secret, &public).is_err());
+    let error = write(&generate().unwrap(), &secret, &public).unwrap_err().to_string();
+    assert!(error.contains("is there already") && error.contains("name another file"), "{error}");
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "mine too");
     assert!(!public.exists());
 }

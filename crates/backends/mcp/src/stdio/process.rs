@@ -163,6 +163,10 @@ fn cannot_start(program: &str, cwd: &Path, e: &std::io::Error) -> String {
         return format!("its folder {} is not there", cwd.display());
     }
     let hint = match e.kind() {
+        // Of a script it may also be what its first line names.
+        std::io::ErrorKind::NotFound if Path::new(program).is_absolute() => {
+            ": there is no such file, or what its first line (#!) names is not there"
+        }
         std::io::ErrorKind::NotFound if program.contains('/') => ": there is no such file in the plugin's folder",
         std::io::ErrorKind::NotFound => ": it is not on the PATH; install it, or give its path",
         std::io::ErrorKind::PermissionDenied => ": is it executable?",

@@ -29,14 +29,16 @@ async fn servers_start_in_parallel_and_start_returns_at_once() {
 async fn a_bad_tool_is_failed_with_its_reason_and_the_others_are_not() {
     let missing = stdio("missing", vec!["no-such-program-anywhere".into()]);
     let relative = stdio("relative", vec!["./no-such-file".into()]);
+    let absolute = stdio("absolute", vec!["/no/such/file".into()]);
     let crashing =
         scripted("crashing", &json!({"start": [{"stderr": "ImportError: no module\n"}, {"exit": 7}], "tools": []}));
     let no_server = stdio("no_server", vec!["cat".into(), "/dev/null".into()]);
     let odd = scripted("odd", &json!({"initialize": [{"result": {"protocolVersion": "1999-01-01"}}], "tools": []}));
-    let host = host(vec![missing, relative, crashing, no_server, odd, tool("good", &[])]);
+    let host = host(vec![missing, relative, absolute, crashing, no_server, odd, tool("good", &[])]);
     for (id, told) in [
         ("missing", "not on the PATH"),
         ("relative", "no such file in the plugin's folder"),
+        ("absolute", "there is no such file, or what its first line"),
         ("crashing", "status 7; its last words: ImportError: no module"),
         ("no_server", "status 0"),
         ("odd", "1999-01-01"),

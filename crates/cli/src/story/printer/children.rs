@@ -5,6 +5,7 @@
 use super::super::line::{columns, fit};
 use super::super::look::{Look, Role};
 use super::super::teller::{Approvals, Teller};
+use crate::next::Next;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec};
 use hookwright_runtime::observe::Event;
@@ -33,7 +34,13 @@ struct Child {
 
 impl Children {
     /// Begins a child's story, or goes on with it after these records.
-    pub(super) fn begin(&mut self, spec: &JobSpec, earlier: &[Record], look: Look, approvals: Approvals) -> String {
+    pub(super) fn begin(
+        &mut self,
+        spec: &JobSpec,
+        earlier: &[Record],
+        look: Look,
+        (approvals, next): (Approvals, Next),
+    ) -> String {
         let jobs = self.numbers.entry(spec.agent.id.clone()).or_default();
         let number = jobs.iter().position(|job| *job == spec.job).unwrap_or(jobs.len());
         if number == jobs.len() {
@@ -44,7 +51,7 @@ impl Children {
         let plain = format!("{indent}{} {}", fit(&name, NAME, look), look.bar());
         let narrower = Look { width: look.width.saturating_sub(columns(&plain)).max(Look::NARROWEST), ..look };
         let mut child = Child {
-            teller: Teller::new(narrower, approvals),
+            teller: Teller::new(narrower, approvals).with_next(next),
             prefix: look.paint(Role::Dim, &plain),
             rest: String::new(),
         };

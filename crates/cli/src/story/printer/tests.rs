@@ -36,7 +36,10 @@ impl Write for Screen {
 
 fn printer() -> (Printer, Screen) {
     let screen = Screen::default();
-    (Printer::new(Look::PLAIN, Approvals::Prompted, Box::new(screen.clone())).unwrap(), screen)
+    (
+        Printer::new(Look::PLAIN, Approvals::Prompted, crate::next::Next::default(), Box::new(screen.clone())).unwrap(),
+        screen,
+    )
 }
 
 fn waiting() -> Tale {
@@ -89,7 +92,8 @@ fn a_broken_pipe_ends_the_story_not_the_job() {
             Ok(())
         }
     }
-    let printer = Printer::new(Look::PLAIN, Approvals::Prompted, Box::new(Broken)).unwrap();
+    let printer =
+        Printer::new(Look::PLAIN, Approvals::Prompted, crate::next::Next::default(), Box::new(Broken)).unwrap();
     for _ in 0..100 {
         printer.event(Event::Text("text\n"));
     }

@@ -4,6 +4,7 @@ use super::super::flow;
 use super::super::line::{INDENT, Line};
 use super::super::look::{Look, Role};
 use super::super::{diff, units, values};
+use crate::next::Next;
 use hookwright_core::approval::Approval;
 use hookwright_core::event::Moment;
 use hookwright_core::stored::Stored;
@@ -104,7 +105,7 @@ pub(super) fn value_text(event: Moment, value: &Stored) -> String {
 }
 
 /// Everything about an approval but the line that asks.
-pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look) -> Question {
+pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> Question {
     let mut sheet = Sheet { look, text: String::new(), left_out: 0 };
     let title = match approval.event {
         Moment::PreToolCall => "A person is asked before a call",
@@ -144,7 +145,8 @@ pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: 
         sheet.labelled("decides", &lists.join(", and also "));
     }
     for (label, verb) in [("or", "approve"), ("", "deny")] {
-        sheet.put(Line::at(label, ' ').add(Role::Dim, &format!("hookwright approvals {verb} {}", approval.id)));
+        let command = next.command(&format!("approvals {verb} {}", approval.id));
+        sheet.text.push_str(&Line::at(label, ' ').add(Role::Dim, &command).whole(look));
     }
     Question { text: sheet.text, left_out: sheet.left_out }
 }

@@ -52,7 +52,7 @@ fn structured_content_is_shown_with_the_result_and_counted_where_it_is_long() {
     assert!(shown.contains("structured content only, which is read:"), "{shown}");
     assert!(shown.contains("\"key\": \"k-1\"") && shown.contains("the end"), "{shown}");
     assert!(shown.contains("not shown: d shows all"), "{shown}");
-    let all = in_full(&approval, EXPIRES, START_MS, Look::PLAIN);
+    let all = in_full(&approval, EXPIRES, START_MS, Look::PLAIN, &crate::next::Next::default());
     assert_eq!(all.matches('x').count() / 10_000, 2, "all of it");
 }
 

@@ -6,10 +6,10 @@ use super::super::{advice, units, values};
 use super::{TEXT_ROWS, Teller, place};
 use hookwright_core::lifecycle::{LifecycleAnswer, LifecycleOutcome, Point, Skip};
 
-/// Columns at which an outcome and its time stand, as with policy hooks.
-const OUTCOME: usize = 32;
-const TIME: usize = 43;
-const WHY: usize = 54;
+/// Columns at which an outcome and its time stand: as with policy hooks, and room for names such as `files._UserPromptSubmit`.
+const OUTCOME: usize = 36;
+const TIME: usize = 45;
+const WHY: usize = 55;
 
 impl Teller {
     /// Somebody is asked, or it is said why nobody is.

@@ -34,7 +34,7 @@ impl Teller {
         let shown = before.filter(|v| v.same(arguments)).unwrap_or_else(|| arguments.clone());
         let changed = self.changed_calls.remove(id);
         if changed || approved {
-            let line = Line::at(id, ' ').add(Role::Dim, "made with ");
+            let line = Line::at(id, ' ').add(Role::Dim, "goes on with ");
             let arguments = values::stored(&shown, line.room(self.look), self.look);
             self.put(line.plain(&arguments));
         }

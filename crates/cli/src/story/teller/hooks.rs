@@ -123,7 +123,7 @@ impl Teller {
     pub(super) fn waits(&mut self, approval: &Approval, expires_ms: u64) {
         if self.approvals == Approvals::Told {
             let now_ms = expires_ms.saturating_sub(approval.expires_after_ms);
-            let question = prompt::question(approval, expires_ms, now_ms, self.look);
+            let question = prompt::question(approval, expires_ms, now_ms, self.look, &self.next);
             self.out.push_str(&question.text);
         }
     }

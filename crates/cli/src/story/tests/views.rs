@@ -2,6 +2,7 @@
 
 use super::stories::rich;
 use super::tale::{START_MS, Tale, hook, spec};
+use crate::next::Next;
 use crate::story::look::Look;
 use crate::story::{history, lists, replay};
 use hookwright_core::event::Moment;
@@ -67,7 +68,7 @@ fn a_history_has_one_line_for_each_record() {
 fn a_job_at_a_glance() {
     let open = approval_row(ApprovalState::Open);
     let row = JobRow { running: false, ..row("job_7f3a9c21", JobStatus::Waiting) };
-    insta::assert_snapshot!(history::show(&row, &rich().records[..12], &[open], NOW, Look::PLAIN));
+    insta::assert_snapshot!(history::show(&row, &rich().records[..12], &[open], NOW, Look::PLAIN, &Next::default()));
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn a_failed_job_at_a_glance() {
     let mut tale = Tale::new(spec(vec![hook("policy.check", Moment::JobStart)]));
     tale.deny("start.h0", "this agent may not release on a Friday, says the release policy of 2026");
     let row = row("job_7f3a9c21", JobStatus::Failed);
-    insta::assert_snapshot!(history::show(&row, &tale.records, &[], NOW, Look::PLAIN));
+    insta::assert_snapshot!(history::show(&row, &tale.records, &[], NOW, Look::PLAIN, &Next::default()));
 }
 
 #[test]
@@ -103,7 +104,7 @@ fn approvals_as_a_table() {
 fn one_approval_in_full() {
     let row = approval_row(ApprovalState::Denied);
     let approval = serde_json::from_value(row.approval.clone()).unwrap();
-    insta::assert_snapshot!(lists::approval(&row, &approval, NOW, Look::PLAIN));
+    insta::assert_snapshot!(lists::approval(&row, &approval, NOW, Look::PLAIN, &Next::default()));
 }
 
 #[test]
