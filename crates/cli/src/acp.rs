@@ -182,7 +182,7 @@ impl Wiring for Node {
             work::cancel_idle(self.store.clone(), job, by).await.map_err(|e| e.message)?;
         }
         // Nobody else would end what it had started.
-        work::cancel_below(&self.store, job, by).await.map_err(|e| e.message)
+        work::cancel_below(&self.store, job, by, &self.settings.next()).await.map_err(|e| e.message)
     }
 
     async fn session_ends(&self, session: &str, equipment: &Equipment, observer: &dyn Observer) -> Result<(), String> {
