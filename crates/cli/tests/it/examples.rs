@@ -187,7 +187,7 @@ fn the_to_do_lists_keeper_gets_its_list_back_after_a_compaction_and_is_reminded_
         "{list}"
     );
     let (_world, told) = to_do("keeper", Some("todo"), &["--output", "text"]);
-    told.code(0).tells(&["compacted: ", "todo._PostCompact     says", "todo._Stop            objects"]);
+    told.code(0).tells(&["compacted: ", "todo._PostCompact         says", "todo._Stop                objects"]);
 }
 
 #[test]
