@@ -1,10 +1,9 @@
 //! Opens sessions that are in the store: with what was said streamed back (`session/load`), or without (`session/resume`).
 
 use crate::door::Door;
-use crate::handlers::answer;
 use crate::open::{self, Opened};
 use crate::tell::Weight;
-use crate::{errors, retell, wire};
+use crate::{errors, retell};
 use agent_client_protocol::v1::schema::{
     LoadSessionRequest, LoadSessionResponse, McpServer, ResumeSessionRequest, ResumeSessionResponse,
 };
@@ -24,18 +23,10 @@ pub(crate) async fn load(
     responder: Responder<LoadSessionResponse>,
 ) {
     let id = request.session_id.0.to_string();
-    match reopen(&door, &client, &id, &request.cwd, request.mcp_servers, true).await {
-        Ok(opened) => {
-            let session = opened.session.clone();
-            let response = LoadSessionResponse::new()
-                .modes(wire::modes(session.mode()))
-                .config_options(wire::options(session.mode(), &session.model(), door.wiring.models()))
-                .meta(open::meta(&opened.states));
-            answer(responder, Ok(response));
-            open::report(door.tell(&client, &id), &session.equipment, opened.states);
-        }
-        Err(error) => answer(responder, Err(error)),
-    }
+    let opened = reopen(&door, &client, &id, &request.cwd, request.mcp_servers, true).await;
+    open::answer_opened(&door, &client, responder, opened, |_, modes, options, meta| {
+        LoadSessionResponse::new().modes(modes).config_options(options).meta(meta)
+    });
 }
 
 /// `session/resume`.
@@ -46,18 +37,10 @@ pub(crate) async fn resume(
     responder: Responder<ResumeSessionResponse>,
 ) {
     let id = request.session_id.0.to_string();
-    match reopen(&door, &client, &id, &request.cwd, request.mcp_servers, false).await {
-        Ok(opened) => {
-            let session = opened.session.clone();
-            let response = ResumeSessionResponse::new()
-                .modes(wire::modes(session.mode()))
-                .config_options(wire::options(session.mode(), &session.model(), door.wiring.models()))
-                .meta(open::meta(&opened.states));
-            answer(responder, Ok(response));
-            open::report(door.tell(&client, &id), &session.equipment, opened.states);
-        }
-        Err(error) => answer(responder, Err(error)),
-    }
+    let opened = reopen(&door, &client, &id, &request.cwd, request.mcp_servers, false).await;
+    open::answer_opened(&door, &client, responder, opened, |_, modes, options, meta| {
+        ResumeSessionResponse::new().modes(modes).config_options(options).meta(meta)
+    });
 }
 
 async fn reopen(

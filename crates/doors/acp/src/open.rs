@@ -10,9 +10,11 @@ use crate::session::Session;
 use crate::tell::{Tell, Weight};
 use crate::wire;
 use crate::wiring::{Equipment, OwnServer, Wiring};
-use agent_client_protocol::v1::schema::{McpServer, Meta, NewSessionRequest, NewSessionResponse};
+use agent_client_protocol::v1::schema::{
+    McpServer, Meta, NewSessionRequest, NewSessionResponse, SessionConfigOption, SessionModeState,
+};
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error};
+use agent_client_protocol::{Client, Error, JsonRpcResponse};
 use futures_util::future::join_all;
 use hookwright_core::text::shown;
 use hookwright_runtime::ports::sessions::{NewSession, SessionRow};
@@ -43,23 +45,34 @@ pub(crate) async fn new(
             origin: origin(&*door.wiring, door.wiring.mode(), ""),
         };
         door.wiring.store().create_session(row).await.map_err(|e| errors::of_store(&e))?;
-        Ok::<_, Error>(equip(&door, id, cwd, request.mcp_servers, Kept::default()).await)
-    };
-    match opened.await {
-        Ok(opened) => {
-            let Opened { session, states } = opened;
-            if let Some(before) = door.put(session.clone()) {
-                door.end_of(&before, None).await;
-            }
-            let response = NewSessionResponse::new(session.id.clone())
-                .modes(wire::modes(session.mode()))
-                .config_options(wire::options(session.mode(), &session.model(), door.wiring.models()))
-                .meta(meta(&states));
-            answer(responder, Ok(response));
-            report(door.tell(&client, &session.id), &session.equipment, states);
+        let opened = equip(&door, id, cwd, request.mcp_servers, Kept::default()).await;
+        if let Some(before) = door.put(opened.session.clone()) {
+            door.end_of(&before, None).await;
         }
-        Err(error) => answer(responder, Err(error)),
-    }
+        Ok(opened)
+    };
+    let opened = opened.await;
+    answer_opened(&door, &client, responder, opened, |session, modes, options, meta| {
+        NewSessionResponse::new(session.id.clone()).modes(modes).config_options(options).meta(meta)
+    });
+}
+
+/// Answers with how an opened session stands, and then tells of its servers: a client knows of a session only by the answer.
+pub(crate) fn answer_opened<R: JsonRpcResponse>(
+    door: &Door,
+    client: &ConnectionTo<Client>,
+    responder: Responder<R>,
+    opened: Result<Opened, Error>,
+    response: impl FnOnce(&Session, SessionModeState, Vec<SessionConfigOption>, Meta) -> R,
+) {
+    let Opened { session, states } = match opened {
+        Ok(opened) => opened,
+        Err(error) => return answer(responder, Err(error)),
+    };
+    let options = wire::options(session.mode(), &session.model(), door.wiring.models());
+    let response = response(&session, wire::modes(session.mode()), options, meta(&states));
+    answer(responder, Ok(response));
+    report(door.tell(client, &session.id), &session.equipment, states);
 }
 
 /// What is kept of a session that is opened again.
@@ -129,7 +142,7 @@ pub(crate) async fn equip(door: &Door, id: String, cwd: String, servers: Vec<Mcp
 }
 
 /// How the servers stand, for programs.
-pub(crate) fn meta(states: &[ServerState]) -> Meta {
+fn meta(states: &[ServerState]) -> Meta {
     let servers = states.iter().map(|state| {
         let (word, why) = match &state.ready {
             Some(Ok(())) => ("ready", None),
@@ -142,7 +155,7 @@ pub(crate) fn meta(states: &[ServerState]) -> Meta {
 }
 
 /// Says which servers can't be used, those too that are only known later.
-pub(crate) fn report(tell: Tell, equipment: &Equipment, states: Vec<ServerState>) {
+fn report(tell: Tell, equipment: &Equipment, states: Vec<ServerState>) {
     for warning in &equipment.warnings {
         tell.notice(Weight::Warning, "The session's servers", Some(warning), json!({}));
     }

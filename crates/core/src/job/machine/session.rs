@@ -30,9 +30,7 @@ impl Carried {
     pub(super) fn digest(spec: &JobSpec) -> String {
         spec.continues.as_ref().map_or_else(|| json::sha256_hex(b""), |c| c.conversation.clone())
     }
-}
 
-impl Carried {
     /// A compaction took the conversation before this job into its summary; what was reported of it counts no longer.
     pub(super) fn replaced(&mut self) {
         *self = Self::default();
