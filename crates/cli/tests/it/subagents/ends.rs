@@ -24,6 +24,14 @@ fn cancelled_by(world: &World) -> Vec<Value> {
     jobs(world).iter().flat_map(by).collect()
 }
 
+/// Begins the job of `worker` and kills its process in the call of the innermost job.
+fn dies_in_its_call(world: &World) {
+    let running = Running::start(world.job(&["--agent", "worker"]));
+    until_called(world);
+    running.signal(Signal::KILL);
+    running.finish();
+}
+
 #[test]
 fn ctrl_c_cancels_the_whole_tree_and_each_history_says_so() {
     let world = hangs(&json!([]));
@@ -54,10 +62,7 @@ fn another_process_cancels_the_whole_tree_by_its_root() {
 #[test]
 fn a_tree_that_nobody_runs_is_cancelled_by_its_root_and_nothing_is_called() {
     let world = hangs(&json!([]));
-    let running = Running::start(world.job(&["--agent", "worker"]));
-    until_called(&world);
-    running.signal(Signal::KILL);
-    running.finish();
+    dies_in_its_call(&world);
     let all = jobs(&world);
     world.call(&["jobs", "cancel", id(&all[0]), "--db", "jobs.db", "--as", "Bob"]).code(0).tells(&[
         id(&all[0]),
@@ -114,10 +119,7 @@ fn sigterm_leaves_the_whole_tree_to_be_resumed_by_its_root() {
 #[test]
 fn resuming_all_jobs_leaves_children_to_their_parents() {
     let world = hangs(&exactly(UNKNOWN));
-    let running = Running::start(world.job(&["--agent", "worker"]));
-    until_called(&world);
-    running.signal(Signal::KILL);
-    running.finish();
+    dies_in_its_call(&world);
     Plugin::new("q").agent(json!({"id": "quick"})).turns(json!([{"say": "done"}])).save(&world);
     world.run(&["--agent", "quick"]).code(0).tells(&["1 earlier job(s) are not over"]);
     world.call(&["jobs", "resume", "--all", "--db", "jobs.db"]).code(0);
@@ -131,10 +133,7 @@ fn resuming_all_jobs_leaves_children_to_their_parents() {
 #[test]
 fn a_child_that_was_resumed_by_itself_is_not_run_again_by_its_parent() {
     let world = hangs(&exactly(UNKNOWN));
-    let running = Running::start(world.job(&["--agent", "worker"]));
-    until_called(&world);
-    running.signal(Signal::KILL);
-    running.finish();
+    dies_in_its_call(&world);
     let all = jobs(&world);
     assert_eq!(resume(&world, id(&all[1]), &[]).code(0).json()["output"], "passed on");
     let before = facts(&world, id(&all[1]), "resumed").len();
@@ -186,10 +185,7 @@ fn a_child_whose_parent_is_over_is_cancelled_when_it_is_taken_up() {
     // Somebody cancels the root while it is taken up; that process dies when the root's end is durable and its child's is not.
     for n in 0..20 {
         let world = hangs(&json!([]));
-        let running = Running::start(world.job(&["--agent", "worker"]));
-        until_called(&world);
-        running.signal(Signal::KILL);
-        running.finish();
+        dies_in_its_call(&world);
         let all = jobs(&world);
         let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
         let cancel = json!({"kind": "cancel", "by": "Bob", "at_ms": 1}).to_string();
