@@ -20,6 +20,7 @@ use hookwright_core::approval::{self, Grant};
 use hookwright_core::call::read_result;
 use hookwright_core::event::{self, EventBody, EventHead, Moment};
 use hookwright_core::job::{Command, Fact, JobSpec, ToolOutcome};
+use hookwright_core::lifecycle::{Context, LifecycleAnswer, Point};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::{FunctionName, subagent, text};
 use serde_json::Value;
@@ -140,29 +141,7 @@ impl Workshop {
             Command::CallModel { effect, turn, .. } => self.turn(effect, *turn, talk, blobs).await,
             Command::Compact { effect, turn, plan, .. } => self.compact(effect, *turn, *plan, talk, blobs).await,
             Command::AskLifecycle { effect, point, servers, context, .. } => {
-                let prompt = match &context.prompt {
-                    // A prompt that is gone is no reason not to ask.
-                    Some(prompt) if !servers.is_empty() => self.values.load(prompt).await.ok(),
-                    _ => None,
-                };
-                let answers = match &self.spec.lifecycle {
-                    Some(lifecycle) => {
-                        let round = Round {
-                            tools: &*self.deps.tools,
-                            standing: &self.deps.standing,
-                            hooks: &self.hooks,
-                            spec: &self.spec,
-                            lifecycle,
-                            point: *point,
-                            context,
-                            prompt: prompt.as_deref(),
-                        };
-                        let (answers, large) = round.ask(servers).await;
-                        blobs.extend(large);
-                        answers
-                    }
-                    None => vec![],
-                };
+                let answers = self.advice(*point, servers, context, blobs).await;
                 Ok(Fact::LifecycleAnswered { effect: effect.clone(), answers })
             }
             Command::OpenApproval { effect, approval } => {
@@ -180,6 +159,35 @@ impl Workshop {
                 Err(StoreError::Failed("not an effect that is carried out".into()))
             }
         }
+    }
+
+    /// What servers advise at a point; nothing where nobody is to be asked.
+    async fn advice(
+        &self,
+        point: Point,
+        servers: &[String],
+        context: &Context,
+        blobs: &mut Vec<Blob>,
+    ) -> Vec<LifecycleAnswer> {
+        let Some(lifecycle) = &self.spec.lifecycle else { return vec![] };
+        let prompt = match &context.prompt {
+            // A prompt that is gone is no reason not to ask.
+            Some(prompt) if !servers.is_empty() => self.values.load(prompt).await.ok(),
+            _ => None,
+        };
+        let round = Round {
+            tools: &*self.deps.tools,
+            standing: &self.deps.standing,
+            hooks: &self.hooks,
+            spec: &self.spec,
+            lifecycle,
+            point,
+            context,
+            prompt: prompt.as_deref(),
+        };
+        let (answers, large) = round.ask(servers).await;
+        blobs.extend(large);
+        answers
     }
 
     async fn body(
