@@ -67,7 +67,6 @@ impl Work {
         hooks.extend((0..self.hooks).map(|_| hook("work.echo")));
         let agent = AgentSpec::new("worker", "bench", "bench", self.turns + 2);
         JobSpec {
-            session: "ses_bench".into(),
             hooks: HookSet { manifests: vec![], hooks },
             hook_functions: vec![format!("{POLICY}.decide")],
             limits: Limits { parallel_calls: 1, calls_per_turn: self.calls, ..Limits::default() },
