@@ -48,7 +48,7 @@ fn turn(machine: &mut Machine, head: &mut Head, commands: Vec<Command>) -> Vec<C
                 let result = Stored::inline(json!("pushed"));
                 Fact::ToolReturned {
                     effect,
-                    outcome: ToolOutcome::Returned { result, structured: None, is_error: false },
+                    outcome: ToolOutcome::Returned { result, structured: None, is_error: false, rest: None },
                     ms: 1.0,
                 }
             }

@@ -5,7 +5,7 @@
 
 mod result;
 
-pub use result::{ReadResult, read_result};
+pub use result::{ReadResult, blocks, raw_result, read_result};
 
 use crate::approval::{Approval, Grant};
 use crate::chain::{Chain, Step};
@@ -63,6 +63,8 @@ struct Made {
     arguments: Stored,
     structured: Option<Stored>,
     is_error: bool,
+    #[serde(default)]
+    rest: Option<Stored>,
 }
 
 /// What the model reads of a call.
@@ -72,6 +74,21 @@ pub(crate) struct CallEnd {
     pub(crate) content: Stored,
     /// Whether it failed, was refused or withheld.
     pub(crate) is_error: bool,
+    /// What it is.
+    #[serde(default)]
+    pub(crate) kind: EndKind,
+}
+
+/// What the end of a call is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) enum EndKind {
+    /// A sentence: the call was not made, or nobody knows.
+    #[default]
+    NotMade,
+    /// A sentence instead of the result.
+    Withheld,
+    /// The result, as it stands after the hooks: what there is beside the content is left out where a hook changed it.
+    Result { given: Stored, structured: Option<Stored>, rest: Option<Stored>, changed: bool },
 }
 
 impl Call {
@@ -110,21 +127,36 @@ impl Call {
     }
 
     /// What the model reads of it where the job is cancelled now: its end if that stands, else that there is none.
-    pub(crate) fn cut_off(&self) -> CallEnd {
+    pub(crate) fn cut_off(&self, because: &str) -> CallEnd {
         let tool = text::escape(&self.request.tool);
         let why = match &self.state {
             State::Done(end) => return end.clone(),
             State::Queued | State::Before(_) | State::BeforePerson { .. } | State::Approved { .. } => {
-                format!("The call to {tool} was not made: the job was cancelled.")
+                format!("The call to {tool} was not made: {because}.")
             }
             State::Calling { .. } => format!(
-                "It is not known whether the call to {tool} was made: the job was cancelled meanwhile. Check before you call it again."
+                "It is not known whether the call to {tool} was made: {because} meanwhile. Check before you call it again."
             ),
             State::After { .. } | State::AfterPerson { .. } => {
-                format!("The call to {tool} was made; the job was cancelled before its result could be given.")
+                format!("The call to {tool} was made; {because} before its result could be given.")
             }
         };
-        CallEnd { content: said(why), is_error: true }
+        let kind = if matches!(self.state, State::After { .. } | State::AfterPerson { .. }) {
+            EndKind::Withheld
+        } else {
+            EndKind::NotMade
+        };
+        CallEnd { content: said(why), is_error: true, kind }
+    }
+
+    /// Whether it waits for a person's answer.
+    pub(crate) fn awaits_person(&self) -> bool {
+        matches!(self.state, State::BeforePerson { .. } | State::AfterPerson { .. })
+    }
+
+    /// Whether it is the same call: the same function, called with the same arguments.
+    pub(crate) fn is_same(&self, other: &RequestedCall) -> bool {
+        self.request.tool == other.tool && self.request.arguments.sha256 == other.arguments.sha256
     }
 
     /// Whether it waits for its turn: to begin, or to be made after a person's yes.
@@ -146,7 +178,7 @@ impl Call {
     pub(crate) fn begin(&mut self, spec: &JobSpec, matching: &mut Matching, out: &mut Vec<Command>) {
         if let State::Approved { arguments, grant } = &self.state {
             let (arguments, grant) = (arguments.clone(), grant.clone());
-            self.call(arguments, Some(grant), out);
+            self.call(spec, arguments, Some(grant), out);
             return;
         }
         if let Some(why) = self.request.refused.clone() {
@@ -217,25 +249,28 @@ impl Call {
         match self.state.clone() {
             State::Before(chain) => match chain.step() {
                 Step::Ask(hook) => {
-                    out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None))));
+                    out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None)), 0));
                 }
-                Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.call(chain.value().clone(), None, out),
+                Step::Done(Verdict::Allow | Verdict::Modify { .. }) => {
+                    self.call(spec, chain.value().clone(), None, out)
+                }
                 Step::Done(Verdict::Deny(denial)) => self.denied_before(&denial),
                 Step::Done(Verdict::Escalate { .. }) => {
-                    let (command, approval) = question::open(spec, Moment::PreToolCall, &chain, Some(self.about(None)));
+                    let (command, approval) =
+                        question::open(spec, Moment::PreToolCall, &chain, Some(self.about(None)), 0);
                     out.push(command);
                     self.state = State::BeforePerson { chain, approval, opened_ms: None };
                 }
             },
             State::After { chain, made } => match chain.step() {
                 Step::Ask(hook) => {
-                    out.push(question::ask(spec, Moment::PostToolCall, hook, &chain, Some(self.about(Some(&made)))));
+                    out.push(question::ask(spec, Moment::PostToolCall, hook, &chain, Some(self.about(Some(&made))), 0));
                 }
                 Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.state = State::Done(given(&chain, &made)),
                 Step::Done(Verdict::Deny(denial)) => self.denied_after(&denial),
                 Step::Done(Verdict::Escalate { .. }) => {
                     let (command, approval) =
-                        question::open(spec, Moment::PostToolCall, &chain, Some(self.about(Some(&made))));
+                        question::open(spec, Moment::PostToolCall, &chain, Some(self.about(Some(&made))), 0);
                     out.push(command);
                     self.state = State::AfterPerson { chain, made, approval };
                 }
@@ -249,18 +284,19 @@ impl Call {
         }
     }
 
-    fn call(&mut self, arguments: Stored, grant: Option<Grant>, out: &mut Vec<Command>) {
+    fn call(&mut self, spec: &JobSpec, arguments: Stored, grant: Option<Grant>, out: &mut Vec<Command>) {
         let Ok(tool) = FunctionName::parse(&self.request.tool) else {
             self.refuse(&format!("unknown tool: {}", text::escape(&self.request.tool)));
             return;
         };
-        out.push(Command::CallTool {
-            effect: format!("{}.call", self.id),
-            call: self.id.clone(),
-            tool,
-            arguments: arguments.clone(),
-            idempotent: self.request.idempotent,
-            grant,
+        let (effect, call) = (format!("{}.call", self.id), self.id.clone());
+        let by_agent = spec.agent.external.is_some_and(|external| external.makes_calls);
+        out.push(if by_agent {
+            let changed = !arguments.same(&self.request.arguments);
+            Command::LetCall { effect, call, tool, arguments: arguments.clone(), changed, grant }
+        } else {
+            let idempotent = self.request.idempotent;
+            Command::CallTool { effect, call, tool, arguments: arguments.clone(), idempotent, grant }
         });
         self.state = State::Calling { arguments };
     }
@@ -275,7 +311,9 @@ impl Call {
     ) {
         let tool = text::escape(&self.request.tool);
         let (result, structured, is_error) = match outcome {
-            ToolOutcome::Returned { result, structured, is_error } => (result.clone(), structured.clone(), *is_error),
+            ToolOutcome::Returned { result, structured, is_error, .. } => {
+                (result.clone(), structured.clone(), *is_error)
+            }
             ToolOutcome::Failed { why } => (said(format!("The call to {tool} failed: {why}.")), None, true),
             ToolOutcome::TimedOut { after_ms } => {
                 let limit = text::duration(*after_ms);
@@ -301,7 +339,8 @@ impl Call {
         };
         let hooks = matching.of_call(spec, Moment::PostToolCall, &self.request.tool, self.request.alias.as_deref());
         let chain = Chain::new(hooks, result);
-        self.state = State::After { chain, made: Made { arguments, structured, is_error } };
+        let rest = if let ToolOutcome::Returned { rest, .. } = outcome { rest.clone() } else { None };
+        self.state = State::After { chain, made: Made { arguments, structured, is_error, rest } };
         self.go_on(spec, out);
     }
 
@@ -310,7 +349,8 @@ impl Call {
     }
 
     fn denied_after(&mut self, denial: &Denial) {
-        self.state = done_text(denial.after_call(&self.request.tool));
+        let content = said(denial.after_call(&self.request.tool));
+        self.state = State::Done(CallEnd { content, is_error: true, kind: EndKind::Withheld });
     }
 
     fn about(&self, made: Option<&Made>) -> question::AboutCall {
@@ -336,7 +376,15 @@ fn given(chain: &Chain, made: &Made) -> CallEnd {
         Some(structured) if is_empty() => structured.clone(),
         _ => chain.value().clone(),
     };
-    CallEnd { content, is_error: made.is_error }
+    let changed = !chain.value().same(chain.original());
+    let unchanged = |value: &Option<Stored>| value.clone().filter(|_| !changed);
+    let kind = EndKind::Result {
+        given: chain.value().clone(),
+        structured: unchanged(&made.structured),
+        rest: unchanged(&made.rest),
+        changed,
+    };
+    CallEnd { content, is_error: made.is_error, kind }
 }
 
 fn said(text: String) -> Stored {
@@ -344,5 +392,5 @@ fn said(text: String) -> Stored {
 }
 
 fn done_text(text: String) -> State {
-    State::Done(CallEnd { content: said(text), is_error: true })
+    State::Done(CallEnd { content: said(text), is_error: true, kind: EndKind::NotMade })
 }

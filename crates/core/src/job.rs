@@ -12,9 +12,9 @@ mod fact;
 mod machine;
 mod spec;
 
-pub use command::{Command, Settlement, settle};
+pub use command::{CallReply, Command, Settlement, settle};
 pub use fact::{Fact, ModelFault, RequestedCall, Sent, ToolOutcome};
 #[cfg(test)]
 pub(crate) use machine::tests::spec as tests_spec;
 pub use machine::{Machine, Mismatch};
-pub use spec::{AgentSpec, Continues, FirstPrompt, JobError, JobSpec, LOGIC_VERSION, Outcome};
+pub use spec::{AgentSpec, Continues, External, FirstPrompt, JobError, JobSpec, LOGIC_VERSION, Outcome};

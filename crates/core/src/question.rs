@@ -20,21 +20,30 @@ pub(crate) struct AboutCall {
 }
 
 /// The start of the ids of a moment's effects.
-fn place(moment: Moment, about: Option<&AboutCall>) -> String {
+fn place(moment: Moment, about: Option<&AboutCall>, round: u32) -> String {
     let call = about.map_or("", |a| a.call.as_str());
     match moment {
         Moment::JobStart => "start".into(),
         Moment::PreToolCall => format!("{call}.pre"),
         Moment::PostToolCall => format!("{call}.post"),
+        // An agent that was sent back offers an output again.
+        Moment::JobEnd if round > 0 => format!("end{}", round + 1),
         Moment::JobEnd => "end".into(),
     }
 }
 
 /// The command that asks one hook of a chain.
-pub(crate) fn ask(spec: &JobSpec, moment: Moment, hook: usize, chain: &Chain, about: Option<AboutCall>) -> Command {
+pub(crate) fn ask(
+    spec: &JobSpec,
+    moment: Moment,
+    hook: usize,
+    chain: &Chain,
+    about: Option<AboutCall>,
+    round: u32,
+) -> Command {
     let changed = !chain.value().same(chain.original());
     Command::Ask {
-        effect: format!("{}.h{hook}", place(moment, about.as_ref())),
+        effect: format!("{}.h{hook}", place(moment, about.as_ref(), round)),
         hook,
         call: spec.hooks.hooks[hook].call.clone(),
         head: EventHead {
@@ -62,8 +71,9 @@ pub(crate) fn open(
     moment: Moment,
     chain: &Chain,
     about: Option<AboutCall>,
+    round: u32,
 ) -> (Command, Box<Approval>) {
-    let effect = format!("{}.approval", place(moment, about.as_ref()));
+    let effect = format!("{}.approval", place(moment, about.as_ref(), round));
     let hooks: Vec<_> = chain.escalated_by().map(|i| &spec.hooks.hooks[i]).collect();
     let (call, tool) = (about.as_ref().map(|a| a.call.clone()), about.as_ref().map(|a| a.tool.clone()));
     let reasons = match chain.step() {

@@ -19,6 +19,7 @@ pub use earlier::{Earlier, walk};
 
 use crate::lifecycle::Standing;
 use crate::observe::Observer;
+use crate::outside::Arrivals;
 use crate::ports::clock::Clock;
 use crate::ports::model::Model;
 use crate::ports::store::{NewJob, Store, StoreError};
@@ -138,6 +139,21 @@ pub enum RunError {
 /// Children that it starts run beside it: cancelling it cancels them, dropping this future stops them too.
 pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn Observer>) -> Result<End, RunError> {
     run_tied(deps, which, options, observer, None).await
+}
+
+/// Runs the job of an agent that somebody else runs, until it ends; what the agent does comes through `arrivals`. Where nobody holds the
+/// other end any more it returns as detached, and the job can be taken up again.
+pub async fn run_external(
+    deps: Deps,
+    which: Which,
+    options: Options,
+    observer: Arc<dyn Observer>,
+    arrivals: Arrivals,
+) -> Result<End, RunError> {
+    let mut runner = runner::Runner::open(deps, which, observer).await?.with_outside(arrivals);
+    let end = runner.run(options, None).await;
+    runner.close().await;
+    end
 }
 
 /// As [`run`], for a job that another one started: `ties` lead to it.

@@ -12,6 +12,7 @@ pub mod hook;
 pub mod job;
 pub mod lifecycle;
 pub mod observe;
+pub mod outside;
 pub mod ports;
 pub mod probe;
 pub mod replayed;

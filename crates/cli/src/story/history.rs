@@ -238,6 +238,13 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }
+        Command::LetCall { tool, arguments, grant, .. } => {
+            let yes = if grant.is_some() { " (approved)" } else { "" };
+            let arguments = known.values.get(&*arguments.sha256).copied().unwrap_or(arguments);
+            let line = line.plain(&format!("lets the agent call {tool}{yes} with "));
+            let room = line.room(look).max(8);
+            line.plain(&values::stored(arguments, room, look))
+        }
         Command::AskLifecycle { point, servers, skip, .. } => match skip {
             Some(skip) => line.plain(&format!("{} is not asked: ", point.function())).plain(advice::skipped(*skip)),
             None => line.plain(&format!("asks {} of {}", point.function(), servers.join(", "))),
@@ -253,6 +260,8 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             line.add(Role::Warn, "asks a person").plain(&format!(" within {expiry}: {}", approval.id))
         }
         Command::CloseApproval { approval } => line.plain(&format!("closes {approval}")),
+        // These are no effects: no history holds them.
+        Command::Admit { .. } | Command::Answer { .. } | Command::SendBack { .. } => line,
         Command::Finish { .. } => line.plain("ends"),
     }
 }

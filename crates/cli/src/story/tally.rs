@@ -70,8 +70,12 @@ impl Tally {
                         self.starts.insert(effect.clone());
                     }
                 }
+                Command::LetCall { .. } => self.calls += 1,
                 Command::OpenApproval { .. } => self.approvals += 1,
                 Command::Ask { .. }
+                | Command::Admit { .. }
+                | Command::Answer { .. }
+                | Command::SendBack { .. }
                 | Command::Compact { .. }
                 | Command::AskLifecycle { .. }
                 | Command::CloseApproval { .. }

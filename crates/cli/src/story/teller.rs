@@ -350,6 +350,9 @@ impl Teller {
             Command::CallTool { call, tool, arguments, grant, .. } => {
                 self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
             }
+            Command::LetCall { call, tool, arguments, grant, .. } => {
+                self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
+            }
             Command::OpenApproval { effect, approval } => {
                 self.waiting.insert(effect.clone(), approval.clone());
                 let line = Line::at(place(effect), '?').add(Role::Warn, "waits for a person");
@@ -362,7 +365,12 @@ impl Teller {
                     Line::at(place(effect), ' ').plain("the window is nearly full: the model is asked for a summary");
                 self.put(line);
             }
-            Command::Compact { .. } | Command::CloseApproval { .. } | Command::Finish { .. } => {}
+            Command::Compact { .. }
+            | Command::Admit { .. }
+            | Command::Answer { .. }
+            | Command::SendBack { .. }
+            | Command::CloseApproval { .. }
+            | Command::Finish { .. } => {}
         }
     }
 

@@ -51,6 +51,43 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Grant>,
     },
+    /// Tell an agent that makes its calls itself that it may make this one. Its result is [`super::Fact::ToolReturned`], once the agent
+    /// has said how it ended.
+    LetCall {
+        /// The effect's id.
+        effect: String,
+        /// The call's id within the job.
+        call: String,
+        /// The function.
+        tool: FunctionName,
+        /// The arguments, as the chain left them.
+        arguments: Stored,
+        /// Whether the chain changed them.
+        #[serde(default)]
+        changed: bool,
+        /// The yes that allows it, where a person was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<Grant>,
+    },
+    /// An agent that somebody else runs may begin: the hooks at the job's start have passed this input.
+    Admit {
+        /// The input.
+        input: Stored,
+    },
+    /// What such an agent reads of a call that it asked for.
+    Answer {
+        /// The call's id within the job.
+        call: String,
+        /// What it reads.
+        reply: CallReply,
+    },
+    /// The output of such an agent was denied: it is told so and goes on.
+    SendBack {
+        /// The hook that denied, e.g. `policy.check`.
+        hook: String,
+        /// Its reason.
+        reason: String,
+    },
     /// Ask the model for a turn. Its result is [`super::Fact::ModelAnswered`] or [`super::Fact::ModelFailed`].
     CallModel {
         /// The effect's id.
@@ -106,17 +143,54 @@ pub enum Command {
     },
 }
 
+/// What an agent that somebody else runs reads of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum CallReply {
+    /// The call was not made (or, where it was cut off, may have been): a sentence says why.
+    NotMade {
+        /// The sentence.
+        text: String,
+    },
+    /// The call was made; its result is withheld: a sentence says why.
+    Withheld {
+        /// The sentence.
+        text: String,
+    },
+    /// The call was made, and this is its result.
+    Result {
+        /// A string, or a list of content blocks.
+        content: Stored,
+        /// Its `structuredContent`; none where a hook changed the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        structured: Option<Stored>,
+        /// What else the server's result held, as [`super::ToolOutcome::Returned`] has it; none where a hook changed the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rest: Option<Stored>,
+        /// Whether it failed.
+        is_error: bool,
+        /// Whether a hook changed it.
+        #[serde(default)]
+        changed: bool,
+    },
+}
+
 impl Command {
     /// The effect's id; none for what has no result.
     pub fn effect(&self) -> Option<&str> {
         match self {
             Self::Ask { effect, .. }
             | Self::CallTool { effect, .. }
+            | Self::LetCall { effect, .. }
             | Self::CallModel { effect, .. }
             | Self::AskLifecycle { effect, .. }
             | Self::Compact { effect, .. }
             | Self::OpenApproval { effect, .. } => Some(effect),
-            Self::CloseApproval { .. } | Self::Finish { .. } => None,
+            Self::CloseApproval { .. }
+            | Self::Admit { .. }
+            | Self::Answer { .. }
+            | Self::SendBack { .. }
+            | Self::Finish { .. } => None,
         }
     }
 
@@ -134,14 +208,25 @@ impl Command {
             Self::AskLifecycle { context, .. } => {
                 context.prompt = context.prompt.as_ref().map(Stored::digest_only);
             }
-            Self::CallTool { arguments, .. } => *arguments = arguments.digest_only(),
+            Self::CallTool { arguments, .. } | Self::LetCall { arguments, .. } => *arguments = arguments.digest_only(),
+            Self::Admit { input } => *input = input.digest_only(),
+            Self::Answer { reply: CallReply::Result { content, structured, rest, .. }, .. } => {
+                for value in [Some(content), structured.as_mut(), rest.as_mut()].into_iter().flatten() {
+                    *value = value.digest_only();
+                }
+            }
             Self::OpenApproval { approval, .. } => {
                 for value in approval.values_mut() {
                     *value = value.digest_only();
                 }
             }
             Self::Finish { outcome: Outcome::Completed { output } } => *output = output.digest_only(),
-            Self::CallModel { .. } | Self::Compact { .. } | Self::CloseApproval { .. } | Self::Finish { .. } => {}
+            Self::CallModel { .. }
+            | Self::Compact { .. }
+            | Self::CloseApproval { .. }
+            | Self::Answer { .. }
+            | Self::SendBack { .. }
+            | Self::Finish { .. } => {}
         }
         command
     }
@@ -162,13 +247,17 @@ pub enum Settlement {
 pub fn settle(command: &Command) -> Settlement {
     match command {
         Command::CallTool { idempotent: false, .. } => Settlement::Unknown,
-        Command::OpenApproval { .. } => Settlement::Wait,
+        // The agent may still be there, and say how its call ended.
+        Command::OpenApproval { .. } | Command::LetCall { .. } => Settlement::Wait,
         Command::CallTool { idempotent: true, .. }
         | Command::Ask { .. }
         | Command::CallModel { .. }
         | Command::Compact { .. }
         | Command::AskLifecycle { .. }
         | Command::CloseApproval { .. }
+        | Command::Admit { .. }
+        | Command::Answer { .. }
+        | Command::SendBack { .. }
         | Command::Finish { .. } => Settlement::Again,
     }
 }

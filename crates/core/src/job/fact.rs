@@ -185,6 +185,36 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         answers: Vec<LifecycleAnswer>,
     },
+    /// An agent that somebody else runs asks for a call.
+    CallRequested {
+        /// The call's id within the job; that of an earlier call where this is the same one asked for again.
+        id: String,
+        /// What it asks for.
+        call: RequestedCall,
+    },
+    /// Such an agent no longer waits for the answer to a call that waits for a person. The question stays open, and the answer is kept
+    /// until the agent asks for the same call again.
+    CallLeft {
+        /// The call's id.
+        call: String,
+    },
+    /// Such an agent no longer wants a call: nothing more is asked or done for it. A call under way may have taken effect.
+    CallCancelled {
+        /// The call's id.
+        call: String,
+    },
+    /// Such an agent ends its work with this output.
+    OutputOffered {
+        /// The output.
+        output: Stored,
+    },
+    /// Such an agent is gone, without an output.
+    AgentLeft {
+        /// Who or what went, for people.
+        by: String,
+        /// Whether that is how its work ends; else it was broken off.
+        done: bool,
+    },
     /// Somebody cancelled the job.
     Cancelled {
         /// Who.
@@ -248,6 +278,10 @@ pub enum ToolOutcome {
         structured: Option<Stored>,
         /// Whether the server says that it failed.
         is_error: bool,
+        /// What else the server's result held, an object: its other members (`_meta`, …), and `content` where `result` does not tell
+        /// all of it. Kept for agents that somebody else runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rest: Option<Stored>,
     },
     /// The server answered with a protocol error, or in no readable way: the call was made.
     Failed {

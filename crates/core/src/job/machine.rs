@@ -2,6 +2,7 @@
 
 mod advice;
 mod compacting;
+mod external;
 mod mismatch;
 mod session;
 mod turns;
@@ -47,6 +48,8 @@ pub struct Machine {
     prompt: Option<Stored>,
     #[serde(default)]
     advice: Advice,
+    #[serde(default)]
+    external: external::Calls,
     #[serde(skip)]
     matching: Matching,
 }
@@ -59,6 +62,8 @@ enum Phase {
         approval: Box<Approval>,
     },
     Model,
+    /// An agent that somebody else runs is at work.
+    External,
     Calls(Vec<Call>),
     /// The conversation is being compacted.
     Compacting(Plan),
@@ -104,6 +109,7 @@ impl Machine {
             carried,
             prompt: None,
             advice: Advice::default(),
+            external: external::Calls::default(),
             matching: Matching::default(),
         };
         let mut out = vec![];
@@ -162,6 +168,11 @@ impl Machine {
                 self.finish(outcome, &mut out);
                 return Ok(out);
             }
+            Fact::CallRequested { .. }
+            | Fact::CallLeft { .. }
+            | Fact::CallCancelled { .. }
+            | Fact::OutputOffered { .. }
+            | Fact::AgentLeft { .. } => self.outside(fact, &mut out)?,
             Fact::HookAnswered { effect, .. }
             | Fact::ModelAnswered { effect, .. }
             | Fact::ModelFailed { effect, .. }
@@ -229,10 +240,14 @@ impl Machine {
             Command::OpenApproval { approval, .. } => Some(&**approval),
             Command::Ask { .. }
             | Command::CallTool { .. }
+            | Command::LetCall { .. }
             | Command::CallModel { .. }
             | Command::Compact { .. }
             | Command::AskLifecycle { .. }
             | Command::CloseApproval { .. }
+            | Command::Admit { .. }
+            | Command::Answer { .. }
+            | Command::SendBack { .. }
             | Command::Finish { .. } => None,
         })
     }
@@ -274,15 +289,22 @@ impl Machine {
         }
         pending.begun = true;
         pending.begun_ms = at_ms;
-        if let Phase::Calls(calls) = &mut self.phase
-            && let Some(call) = call_of(calls, effect)
-        {
+        let calls = match &mut self.phase {
+            Phase::Calls(calls) => calls,
+            _ => self.external.calls_mut(),
+        };
+        if let Some(call) = call_of(calls, effect) {
             call.handle(&self.spec, &mut self.matching, at_ms, fact, &mut vec![])?;
         }
         Ok(())
     }
 
     fn take(&mut self, at_ms: u64, effect: &str, fact: &Fact, out: &mut Vec<Command>) -> Result<(), Mismatch> {
+        if let Some(call) = call_of(self.external.calls_mut(), effect) {
+            call.handle(&self.spec, &mut self.matching, at_ms, fact, out)?;
+            self.answer_outside(out);
+            return Ok(());
+        }
         match (&mut self.phase, fact) {
             (Phase::Start(chain) | Phase::End(chain), Fact::HookAnswered { outcome, .. }) => {
                 let Step::Ask(position) = chain.step() else { return Err(Mismatch::unexpected(fact)) };
@@ -328,6 +350,7 @@ impl Machine {
             Phase::End(chain) => (Moment::JobEnd, chain.clone()),
             Phase::StartPerson { .. }
             | Phase::Model
+            | Phase::External
             | Phase::Calls(_)
             | Phase::Compacting(_)
             | Phase::Lifecycle(_)
@@ -335,12 +358,13 @@ impl Machine {
             | Phase::Finishing(_)
             | Phase::Finished(_) => return,
         };
+        let round = self.external.held();
         match chain.step() {
-            Step::Ask(hook) => out.push(question::ask(&self.spec, moment, hook, &chain, None)),
+            Step::Ask(hook) => out.push(question::ask(&self.spec, moment, hook, &chain, None, round)),
             Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.job_chain_passed(chain.value().clone(), out),
             Step::Done(Verdict::Deny(denial)) => self.hook_denied(&denial, out),
             Step::Done(Verdict::Escalate { .. }) => {
-                let (command, approval) = question::open(&self.spec, moment, &chain, None);
+                let (command, approval) = question::open(&self.spec, moment, &chain, None, round);
                 out.push(command);
                 self.phase = if moment == Moment::JobStart {
                     Phase::StartPerson { chain, approval }
@@ -355,11 +379,15 @@ impl Machine {
         match self.phase {
             Phase::Start(_) | Phase::StartPerson { .. } => {
                 self.prompt = Some(value.clone());
+                if self.spec.agent.external.is_some() {
+                    return self.admit(value, out);
+                }
                 self.say(Message::User { content: value });
                 self.open(None, out);
             }
             Phase::End(_) | Phase::EndPerson { .. } => self.finish(Outcome::Completed { output: value }, out),
             Phase::Model
+            | Phase::External
             | Phase::Calls(_)
             | Phase::Compacting(_)
             | Phase::Lifecycle(_)
@@ -369,6 +397,9 @@ impl Machine {
     }
 
     fn hook_denied(&mut self, denial: &Denial, out: &mut Vec<Command>) {
+        if matches!(self.phase, Phase::End(_) | Phase::EndPerson { .. }) && self.sent_back(denial, out) {
+            return;
+        }
         let what = match self.phase {
             Phase::Start(_) | Phase::StartPerson { .. } => "the job",
             _ => "the output",
@@ -396,6 +427,7 @@ impl Machine {
         }));
         self.pending.clear();
         self.close_calls();
+        self.cut_off_outside(&outcome, out);
         out.push(Command::Finish { outcome: outcome.clone() });
         self.phase = Phase::Finishing(outcome);
     }
@@ -409,7 +441,7 @@ fn fits(command: &Command, fact: &Fact) -> bool {
     matches!(
         (command, fact),
         (Command::Ask { .. }, Fact::HookAnswered { .. })
-            | (Command::CallTool { .. }, Fact::ToolReturned { .. })
+            | (Command::CallTool { .. } | Command::LetCall { .. }, Fact::ToolReturned { .. })
             | (Command::Compact { .. }, Fact::Compacted { .. })
             | (Command::CallModel { .. }, Fact::ModelAnswered { .. } | Fact::ModelFailed { .. })
             | (Command::OpenApproval { .. }, Fact::ApprovalDecided { .. } | Fact::ApprovalExpired { .. })

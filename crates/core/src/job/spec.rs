@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
 ///
-/// 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1 does none of these.
-pub const LOGIC_VERSION: u32 = 2;
+/// 3 knows agents that somebody else runs; 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1
+/// does none of these.
+pub const LOGIC_VERSION: u32 = 3;
 
 /// Everything that decides how a job goes on, read once when it starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -114,6 +115,7 @@ impl AgentSpec {
             max_tokens: None,
             context_window: None,
             subagents: vec![],
+            external: None,
         }
     }
 }
@@ -125,7 +127,7 @@ pub struct AgentSpec {
     pub id: String,
     /// The plugin that it comes from.
     pub plugin: String,
-    /// The model, e.g. `anthropic/claude-sonnet-4-5`.
+    /// The model, e.g. `anthropic/claude-sonnet-4-5`; for an agent that somebody else runs, what runs it, e.g. `harness/claude-code`.
     pub model: String,
     /// The system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,6 +155,20 @@ pub struct AgentSpec {
     /// The agents of its tenant that it may start, as they were then. Empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<SubagentSpec>,
+    /// Somebody else runs it: no model is asked here, its calls and outputs come from outside. Since logic 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+}
+
+/// An agent that somebody else runs: a harness, or a client of the gateway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct External {
+    /// Whether it makes its calls itself, once they are allowed; else they are made here.
+    #[serde(default)]
+    pub makes_calls: bool,
+    /// How often a denied output sends it back to work; the next denial ends the job.
+    #[serde(default)]
+    pub holds: u32,
 }
 
 /// How a job ended.

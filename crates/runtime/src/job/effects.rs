@@ -155,9 +155,12 @@ impl Workshop {
                 }
                 Ok(Fact::ApprovalExpired { effect: effect.clone(), approval: approval.id.clone() })
             }
-            Command::CloseApproval { .. } | Command::Finish { .. } => {
-                Err(StoreError::Failed("not an effect that is carried out".into()))
-            }
+            Command::LetCall { .. }
+            | Command::Admit { .. }
+            | Command::Answer { .. }
+            | Command::SendBack { .. }
+            | Command::CloseApproval { .. }
+            | Command::Finish { .. } => Err(StoreError::Failed("not an effect that is carried out".into())),
         }
     }
 
@@ -286,7 +289,7 @@ impl Workshop {
         let timeout_ms = self.spec.limits.tool_timeout_ms;
         Ok(match self.deps.tools.call(tool, map, Duration::from_millis(timeout_ms)).await {
             CallOutcome::Answered { result, .. } => {
-                let read = read_result(result);
+                let read = read_result(result, self.spec.agent.external.is_some());
                 let mut keep = |value: Value| {
                     let value = Arc::new(value);
                     let (stored, blob) = Stored::shared(value.clone());
@@ -298,6 +301,7 @@ impl Workshop {
                     result: keep(read.result),
                     structured: read.structured.map(&mut keep),
                     is_error: read.is_error,
+                    rest: read.rest.map(&mut keep),
                 }
             }
             CallOutcome::RpcError { code, message } => {

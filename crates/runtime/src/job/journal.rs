@@ -66,12 +66,18 @@ impl Journal {
         (std::mem::take(&mut self.batch), std::mem::take(&mut self.fresh))
     }
 
+    /// Whether nothing is about to be written.
+    pub(crate) fn is_empty(&self) -> bool {
+        let batch = &self.batch;
+        batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() && batch.restored.is_empty()
+    }
+
     /// Makes the batch durable; returns its records.
     pub(crate) async fn commit(&mut self) -> Result<Vec<Record>, StoreError> {
-        let (batch, fresh) = self.take();
-        if batch.records.is_empty() && batch.taken.is_empty() && batch.status.is_none() && batch.restored.is_empty() {
+        if self.is_empty() {
             return Ok(vec![]);
         }
+        let (batch, fresh) = self.take();
         let Some(lease) = &self.lease else {
             return Err(StoreError::Failed("the job has no lease".into()));
         };

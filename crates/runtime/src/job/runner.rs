@@ -2,6 +2,7 @@
 
 mod create;
 mod inbox;
+mod outside;
 mod resume;
 mod stand;
 
@@ -16,6 +17,7 @@ use super::{Deps, End, Options, RunError, Which};
 use crate::approvals;
 use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
+use crate::outside::Arrivals;
 use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::{ToolState, ToolStatus};
 use crate::values::Values;
@@ -26,6 +28,7 @@ use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::message::Message;
 use hookwright_core::{subagent, text};
+use outside::{Came, Outside};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -56,6 +59,8 @@ pub(super) struct Runner {
     tool_changes: Option<broadcast::Receiver<ToolStatus>>,
     /// The state of each tool that was recorded last.
     tool_states: HashMap<String, &'static str>,
+    /// The other side of a job whose agent somebody else runs.
+    outside: Option<Outside>,
 }
 
 impl Runner {
@@ -108,7 +113,19 @@ impl Runner {
             inbox,
             tool_changes,
             tool_states: HashMap::new(),
+            outside: None,
         }
+    }
+
+    /// With the other side of a job whose agent somebody else runs.
+    pub(super) fn with_outside(mut self, arrivals: Arrivals) -> Self {
+        self.outside = Some(Outside::new(arrivals));
+        if self.machine.is_admitted()
+            && let Some(input) = self.machine.prompt().cloned()
+        {
+            self.to_tell(Command::Admit { input });
+        }
+        self
     }
 
     fn now(&self) -> u64 {
@@ -121,13 +138,24 @@ impl Runner {
         if let Some(parent) = self.parent_over.take() {
             self.cancel(format!("the end of {parent}"))?;
         }
+        if self.outside.is_none()
+            && self.machine.spec().agent.external.is_some()
+            && self.machine.due_outcome().is_none()
+        {
+            let by = "nobody: its agent is gone".to_owned();
+            self.take(self.now(), Fact::AgentLeft { by, done: false })?;
+        }
         // What was decided while nobody ran the job may have ended it.
         self.status();
         let mut cancelled = false;
         loop {
             self.commit_and_go_on().await?;
-            if let Some(outcome) = self.machine.outcome() {
-                return Ok(End::Finished(outcome.clone()));
+            if let Some(outcome) = self.machine.outcome().cloned() {
+                self.tell_over(&outcome).await?;
+                return Ok(End::Finished(outcome));
+            }
+            if !self.journal.is_empty() {
+                continue;
             }
             if !self.ended.is_empty() {
                 self.take_ended().await?;
@@ -163,6 +191,10 @@ impl Runner {
                     Wish::Cancel(by) => self.cancel(by)?,
                 },
                 () = self.workshop.children.changed() => {}
+                came = Outside::next(&mut self.outside) => match came {
+                    Came::Nothing => return Ok(End::Detached),
+                    came => self.came(came)?,
+                },
                 ended = self.under_way.next() => {
                     self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
@@ -199,8 +231,13 @@ impl Runner {
         for record in self.commit().await? {
             self.workshop.observer.event(Event::Recorded(&record));
         }
+        self.tell().await?;
         for command in std::mem::take(&mut self.next) {
-            self.carry_out(command).await?;
+            if let Command::LetCall { .. } = command {
+                self.let_call(command).await?;
+            } else {
+                self.carry_out(command).await?;
+            }
         }
         Ok(())
     }
@@ -315,8 +352,10 @@ impl Runner {
             match &command {
                 Command::Finish { outcome } => self.finish(now, outcome.clone())?,
                 Command::CloseApproval { approval } => self.journal.closed(approval.clone(), ApprovalState::Closed),
+                Command::Admit { .. } | Command::Answer { .. } | Command::SendBack { .. } => self.to_tell(command),
                 Command::Ask { .. }
                 | Command::CallTool { .. }
+                | Command::LetCall { .. }
                 | Command::CallModel { .. }
                 | Command::Compact { .. }
                 | Command::AskLifecycle { .. }

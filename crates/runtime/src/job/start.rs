@@ -198,7 +198,7 @@ impl Workshop {
         self.values.keep(&result, value);
         blobs.extend(blob);
         let structured = Some(Stored::inline(subagent::structured(&spec.agent.id, &spec.job, outcome)));
-        Ok(ToolOutcome::Returned { result, structured, is_error })
+        Ok(ToolOutcome::Returned { result, structured, is_error, rest: None })
     }
 }
 

@@ -47,9 +47,13 @@ impl Talk {
             Command::Compact { plan, .. } => machine.conversation().get(..plan.keep_from).unwrap_or_default(),
             Command::Ask { .. }
             | Command::CallTool { .. }
+            | Command::LetCall { .. }
             | Command::AskLifecycle { .. }
             | Command::OpenApproval { .. }
             | Command::CloseApproval { .. }
+            | Command::Admit { .. }
+            | Command::Answer { .. }
+            | Command::SendBack { .. }
             | Command::Finish { .. } => return Self::default(),
         };
         let earlier = if machine.carries_earlier() { earlier } else { &[] };

@@ -86,10 +86,11 @@ pub enum Follows {
 }
 
 impl Follows {
-    /// Of a new job; none for a subagent's, which belongs to its parent's session and is no part of its conversation.
+    /// Of a new job; none for a subagent's, which belongs to its parent's session and is no part of its conversation, and none for
+    /// that of an agent that somebody else runs, which keeps its conversation to itself.
     pub fn of(spec: &hookwright_core::job::JobSpec) -> Option<Self> {
         let place = || spec.continues.as_ref().map_or(Self::Nothing, |earlier| Self::Job(earlier.job.clone()));
-        spec.parent_jobs.is_empty().then(place)
+        (spec.parent_jobs.is_empty() && spec.agent.external.is_none()).then(place)
     }
 }
 

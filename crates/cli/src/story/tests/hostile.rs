@@ -132,7 +132,7 @@ fn a_result_of_ten_megabytes_inline_is_a_few_rows() {
     tale.turn("", &[("a.b", json!({}))]);
     // Larger values stand beside the history; a store may still hand one in.
     let result = Stored::inline(Value::String("z\u{1b}[1m".repeat(2_000_000)));
-    tale.ended("t1.c0", ToolOutcome::Returned { result, structured: None, is_error: false });
+    tale.ended("t1.c0", ToolOutcome::Returned { result, structured: None, is_error: false, rest: None });
     let story = tale.told(Look::PLAIN, false);
     assert!(story.len() < 3_000, "{}", story.len());
     assert_tame(&story);

@@ -135,7 +135,7 @@ fn what_goes_wrong_stands_out() {
     tale.ended("t1.c1", ToolOutcome::Unknown { why: "the process ended while it was under way".into() });
     tale.allow("t1.c1.post.h3");
     let result = Stored::inline(json!("secret: hunter2"));
-    tale.ended("t1.c2", ToolOutcome::Returned { result, structured: None, is_error: true });
+    tale.ended("t1.c2", ToolOutcome::Returned { result, structured: None, is_error: true, rest: None });
     tale.deny("t1.c2.post.h3", "the result holds a secret");
     tale.fact(Fact::ModelFailed {
         effect: "t2.model".into(),

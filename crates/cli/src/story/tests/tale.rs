@@ -121,7 +121,8 @@ impl Tale {
     }
 
     pub(crate) fn returned(&mut self, call: &str, result: Value) -> &mut Self {
-        let outcome = ToolOutcome::Returned { result: Stored::new(result).0, structured: None, is_error: false };
+        let outcome =
+            ToolOutcome::Returned { result: Stored::new(result).0, structured: None, is_error: false, rest: None };
         self.ended(call, outcome)
     }
 

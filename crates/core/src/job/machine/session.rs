@@ -103,7 +103,7 @@ impl Machine {
         let results: Vec<Message> = calls
             .iter()
             .map(|call| {
-                let end = call.cut_off();
+                let end = call.cut_off("the job was cancelled");
                 Message::Tool {
                     provider_id: call.provider_id().to_owned(),
                     tool: call.tool().to_owned(),

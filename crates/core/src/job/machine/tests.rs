@@ -2,6 +2,7 @@
 
 mod advice;
 mod compacting;
+mod external;
 mod properties;
 mod session;
 
@@ -30,7 +31,8 @@ fn answered(effect: &str, outcome: HookOutcome) -> Fact {
     Fact::HookAnswered { effect: effect.into(), outcome, ms: 1.0, other: None }
 }
 fn returned(effect: &str, text: &str) -> Fact {
-    let outcome = ToolOutcome::Returned { result: Stored::inline(json!(text)), structured: None, is_error: false };
+    let outcome =
+        ToolOutcome::Returned { result: Stored::inline(json!(text)), structured: None, is_error: false, rest: None };
     Fact::ToolReturned { effect: effect.into(), outcome, ms: 1.0 }
 }
 fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
@@ -488,7 +490,7 @@ fn withheld(result: Value, structured: Option<Value>, outcomes: &[HookOutcome]) 
             Command::CallTool { effect, .. } => {
                 let result = Stored::inline(result.clone());
                 let structured = structured.clone().map(Stored::inline);
-                let outcome = ToolOutcome::Returned { result, structured, is_error: false };
+                let outcome = ToolOutcome::Returned { result, structured, is_error: false, rest: None };
                 Fact::ToolReturned { effect: effect.clone(), outcome, ms: 1.0 }
             }
             other => panic!("{other:?}"),

@@ -64,7 +64,7 @@ fn worker(turns: u32, calls: usize, bytes: usize, window: u64) -> impl Fn(&Comma
         Command::CallTool { effect, .. } => {
             // No more of a result is sent than a quarter of the window.
             used.set(used.get() + (bytes as u64).min(window) + 50);
-            let outcome = ToolOutcome::Returned { result: sized(bytes), structured: None, is_error: false };
+            let outcome = ToolOutcome::Returned { result: sized(bytes), structured: None, is_error: false, rest: None };
             Fact::ToolReturned { effect: effect.clone(), outcome, ms: 1.0 }
         }
         Command::Compact { effect, plan, .. } => {

@@ -91,7 +91,12 @@ fn rich(seed: u64) -> (JobSpec, impl Fn(&Command) -> Fact) {
             let fault = (asked && !lucky).then(|| "down".to_owned());
             Fact::Compacted { effect: effect.clone(), summary, fault, turns: 1, go_on: None, usage: None, ms: 1.0 }
         }
-        Command::CloseApproval { .. } | Command::Finish { .. } => panic!("{c:?}"),
+        Command::LetCall { .. }
+        | Command::Admit { .. }
+        | Command::Answer { .. }
+        | Command::SendBack { .. }
+        | Command::CloseApproval { .. }
+        | Command::Finish { .. } => panic!("{c:?}"),
     };
     (s, oracle)
 }
