@@ -282,6 +282,7 @@ impl Tenant {
             max_tokens: decl.max_tokens,
             context_window: decl.context_window.map(u64::from),
             subagents: self.subagents(decl, &mut keep),
+            external: None,
         })
     }
 

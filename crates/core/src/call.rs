@@ -252,7 +252,7 @@ impl Call {
                     out.push(question::ask(spec, Moment::PreToolCall, hook, &chain, Some(self.about(None)), 0));
                 }
                 Step::Done(Verdict::Allow | Verdict::Modify { .. }) => {
-                    self.call(spec, chain.value().clone(), None, out)
+                    self.call(spec, chain.value().clone(), None, out);
                 }
                 Step::Done(Verdict::Deny(denial)) => self.denied_before(&denial),
                 Step::Done(Verdict::Escalate { .. }) => {

@@ -106,9 +106,14 @@ fn fact_place(fact: &Fact) -> &str {
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => place(effect),
         Fact::ToolState { .. } => "tool",
+        Fact::CallRequested { id: call, .. } | Fact::CallLeft { call } | Fact::CallCancelled { call } => call,
         Fact::DecisionIgnored { .. } => "approval",
-        Fact::SessionEnded { .. } => "end",
-        Fact::Started { .. } | Fact::Resumed { .. } | Fact::Cancelled { .. } | Fact::Finished { .. } => "job",
+        Fact::SessionEnded { .. } | Fact::OutputOffered { .. } => "end",
+        Fact::Started { .. }
+        | Fact::Resumed { .. }
+        | Fact::AgentLeft { .. }
+        | Fact::Cancelled { .. }
+        | Fact::Finished { .. } => "job",
     }
 }
 
@@ -206,6 +211,24 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
                 Some(why) => line.plain(": ").plain(why),
                 None => line,
             }
+        }
+        Fact::CallRequested { call, .. } => {
+            let line = line.plain(&format!("the agent asks for {} with ", call.tool));
+            let room = line.room(look).max(8);
+            let line = line.plain(&values::stored(&call.arguments, room, look));
+            match &call.refused {
+                Some(why) => line.plain(": ").add(Role::Bad, "refused").plain(&format!(": {why}")),
+                None => line,
+            }
+        }
+        Fact::CallLeft { .. } => line.plain("the agent waits no longer; it may ask for the same call again"),
+        Fact::CallCancelled { .. } => line.add(Role::Warn, "cancelled").plain(" by the agent"),
+        Fact::OutputOffered { output } => {
+            line.plain(&format!("the agent ends with an output of {}", units::bytes(output.bytes)))
+        }
+        Fact::AgentLeft { by, done } => {
+            let how = if *done { "" } else { " before it was done" };
+            line.plain(&format!("{by} left{how}"))
         }
         Fact::Cancelled { by } => line.add(Role::Warn, "cancelled").plain(&format!(" by {by}")),
         Fact::Finished { outcome } => match outcome {

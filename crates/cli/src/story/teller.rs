@@ -1,12 +1,13 @@
 //! The live story of a job: an event in, text out.
 //!
 //! Invariant: a deny is told in exactly the words that the model reads, made by the core.
-//! Invariant: memory is bounded by one turn: what earlier calls said is forgotten.
+//! Invariant: memory is bounded by one turn, or by so many calls where there are no turns: what earlier calls said is forgotten.
 
 mod advice;
 mod calls;
 mod compacting;
 mod hooks;
+mod outside;
 mod place;
 
 pub(crate) use place::{chain, place, scripted};
@@ -290,6 +291,11 @@ impl Teller {
                     None => self.put(line),
                 }
             }
+            Fact::CallRequested { .. }
+            | Fact::CallLeft { .. }
+            | Fact::CallCancelled { .. }
+            | Fact::OutputOffered { .. }
+            | Fact::AgentLeft { .. } => self.outside(&record.fact),
             Fact::Cancelled { by } => {
                 self.put(Line::at("job", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
@@ -337,20 +343,14 @@ impl Teller {
         match command {
             Command::CallModel { turn, .. } => {
                 self.turn = *turn;
-                self.tools.clear();
-                self.changed_calls.clear();
-                self.values.clear();
-                self.asked.clear();
-                self.waiting.clear();
+                self.forget();
             }
             Command::Ask { effect, hook, call, head, .. } => {
                 let asked = Asked { hook: *hook, call: call.clone(), head: head.clone() };
                 self.asked.insert(effect.clone(), asked);
             }
-            Command::CallTool { call, tool, arguments, grant, .. } => {
-                self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
-            }
-            Command::LetCall { call, tool, arguments, grant, .. } => {
+            Command::CallTool { call, tool, arguments, grant, .. }
+            | Command::LetCall { call, tool, arguments, grant, .. } => {
                 self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
             }
             Command::OpenApproval { effect, approval } => {
@@ -372,6 +372,14 @@ impl Teller {
             | Command::CloseApproval { .. }
             | Command::Finish { .. } => {}
         }
+    }
+
+    fn forget(&mut self) {
+        self.tools.clear();
+        self.changed_calls.clear();
+        self.values.clear();
+        self.asked.clear();
+        self.waiting.clear();
     }
 
     fn model_answered(&mut self, fact: &Fact) {

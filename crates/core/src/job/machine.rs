@@ -49,7 +49,7 @@ pub struct Machine {
     #[serde(default)]
     advice: Advice,
     #[serde(default)]
-    external: external::Calls,
+    external: external::Asked,
     #[serde(skip)]
     matching: Matching,
 }
@@ -109,7 +109,7 @@ impl Machine {
             carried,
             prompt: None,
             advice: Advice::default(),
-            external: external::Calls::default(),
+            external: external::Asked::default(),
             matching: Matching::default(),
         };
         let mut out = vec![];

@@ -228,6 +228,8 @@ impl Workshop {
         known: &'a HashMap<String, Known>,
     ) -> Result<Found<'a>, StoreError> {
         let declared = match head.event {
+            // What an agent calls itself has a schema that is known to it alone.
+            Moment::PreToolCall if self.spec.agent.external.is_some_and(|e| e.makes_calls) => return Ok(Found::None),
             Moment::PreToolCall => {
                 let name = head.tool.as_deref().unwrap_or_default();
                 if let Some(known) = known.get(name) {

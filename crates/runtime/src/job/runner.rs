@@ -123,7 +123,7 @@ impl Runner {
         if self.machine.is_admitted()
             && let Some(input) = self.machine.prompt().cloned()
         {
-            self.to_tell(Command::Admit { input });
+            self.tell_later(Command::Admit { input });
         }
         self
     }
@@ -352,7 +352,7 @@ impl Runner {
             match &command {
                 Command::Finish { outcome } => self.finish(now, outcome.clone())?,
                 Command::CloseApproval { approval } => self.journal.closed(approval.clone(), ApprovalState::Closed),
-                Command::Admit { .. } | Command::Answer { .. } | Command::SendBack { .. } => self.to_tell(command),
+                Command::Admit { .. } | Command::Answer { .. } | Command::SendBack { .. } => self.tell_later(command),
                 Command::Ask { .. }
                 | Command::CallTool { .. }
                 | Command::LetCall { .. }

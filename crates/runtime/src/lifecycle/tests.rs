@@ -109,6 +109,7 @@ fn spec() -> JobSpec {
             max_tokens: None,
             context_window: None,
             subagents: vec![],
+            external: None,
         },
         input: Stored::inline(json!("go")),
         hooks: HookSet { manifests: vec![], hooks: vec![] },

@@ -5,5 +5,6 @@
 mod ends;
 mod faults;
 mod hooks;
+mod outside;
 mod rows;
 mod support;

@@ -4,7 +4,7 @@ use hookwright_core::FunctionName;
 use hookwright_core::event::Moment;
 use hookwright_core::history::{Record, replay};
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec};
+use hookwright_core::job::{AgentSpec, Command, External, Fact, JobSpec};
 use hookwright_core::message::StopReason;
 use hookwright_core::stored::Stored;
 use hookwright_runtime::approvals::{Decided, Say};
@@ -174,8 +174,13 @@ impl World {
     }
 
     pub(crate) fn new_job(&self, job: &str) -> Which {
+        self.new_job_of(job, None)
+    }
+
+    /// A job of an agent that somebody else runs, or of our own.
+    pub(crate) fn new_job_of(&self, job: &str, external: Option<External>) -> Which {
         let own_tools = vec!["git".into(), "policy".into()];
-        let agent = AgentSpec { own_tools, ..AgentSpec::new("dev", "p", "script/x.yaml", 10) };
+        let agent = AgentSpec { own_tools, external, ..AgentSpec::new("dev", "p", "script/x.yaml", 10) };
         let spec = JobSpec {
             hooks: HookSet { manifests: vec![], hooks: self.hooks.clone() },
             hook_functions: vec!["policy.check".into()],
@@ -201,7 +206,12 @@ impl World {
         detach: bool,
         cancel: CancellationToken,
     ) -> Result<End, RunError> {
-        let deps = Deps {
+        let options = Options { detach, cancel, cancelled_by: "ada".into() };
+        hookwright_runtime::job::run(self.deps(store), which, options, Arc::new(Silent)).await
+    }
+
+    pub(crate) fn deps(&self, store: Arc<dyn Store>) -> Deps {
+        Deps {
             store,
             tools: self.town.clone(),
             model: Arc::new(OneCall),
@@ -210,9 +220,7 @@ impl World {
             standing: Arc::default(),
             subagents: None,
             checkpoint: None,
-        };
-        let options = Options { detach, cancel, cancelled_by: "ada".into() };
-        hookwright_runtime::job::run(deps, which, options, Arc::new(Silent)).await
+        }
     }
 
     /// Begins the job in a process of its own.

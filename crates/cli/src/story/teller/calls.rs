@@ -45,7 +45,7 @@ impl Teller {
         let tool = text::escape(self.tools.get(id).map_or("the function", String::as_str));
         let took = units::took(ms);
         let (what, why) = match outcome {
-            ToolOutcome::Returned { result, structured, is_error } => {
+            ToolOutcome::Returned { result, structured, is_error, .. } => {
                 self.result(id, result, structured.as_ref(), *is_error, &took);
                 self.values.insert(format!("{id}.post"), result.clone());
                 return;

@@ -20,7 +20,7 @@ const LEFT: usize = 256;
 
 /// The calls that such an agent asked for and that have no answer yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Calls {
+pub(super) struct Asked {
     /// In the order they were asked for.
     calls: Vec<Call>,
     /// Ids of those whose answers nobody waits for now.
@@ -31,7 +31,7 @@ pub(super) struct Calls {
     held: u32,
 }
 
-impl Calls {
+impl Asked {
     pub(super) fn calls_mut(&mut self) -> &mut [Call] {
         &mut self.calls
     }
@@ -194,7 +194,7 @@ impl Machine {
             Outcome::Cancelled { .. } => "the job was cancelled",
             Outcome::Completed { .. } | Outcome::Failed { .. } => "the job ended",
         };
-        let Calls { calls, left, .. } = std::mem::take(&mut self.external);
+        let Asked { calls, left, .. } = std::mem::take(&mut self.external);
         out.extend(
             calls
                 .iter()

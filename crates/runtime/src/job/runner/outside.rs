@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A call whose function was looked up.
-struct Prepared {
+pub(super) struct Prepared {
     call: RequestedCall,
     blobs: Vec<Blob>,
     asked: oneshot::Sender<Asked>,
@@ -41,7 +41,8 @@ pub(super) struct Outside {
 /// Something of the other side.
 pub(super) enum Came {
     Arrival(Arrival),
-    Prepared(Box<dyn FnOnce(&mut Runner) -> Result<(), RunError> + Send>),
+    /// A call that was looked up.
+    Prepared(Box<Prepared>),
     /// Nobody holds the other end any more.
     Nothing,
 }
@@ -67,16 +68,11 @@ impl Outside {
         }
         tokio::select! {
             biased;
-            Some(prepared) = this.preparing.next(), if !this.preparing.is_empty() => {
-                Came::Prepared(Box::new(move |runner| runner.requested(prepared)))
+            Some(prepared) = this.preparing.next(), if !this.preparing.is_empty() => Came::Prepared(Box::new(prepared)),
+            arrival = this.arrivals.arrivals.recv() => {
+                this.closed = arrival.is_none();
+                arrival.map_or(Came::Nothing, Came::Arrival)
             }
-            arrival = this.arrivals.arrivals.recv() => match arrival {
-                Some(arrival) => Came::Arrival(arrival),
-                None => {
-                    this.closed = true;
-                    Came::Nothing
-                }
-            },
         }
     }
 }
@@ -135,7 +131,7 @@ impl Runner {
     pub(super) fn came(&mut self, came: Came) -> Result<(), RunError> {
         match came {
             Came::Arrival(arrival) => self.arrived(arrival),
-            Came::Prepared(take) => take(self),
+            Came::Prepared(prepared) => self.requested(*prepared),
             Came::Nothing => Ok(()),
         }
     }
@@ -263,7 +259,7 @@ impl Runner {
     }
 
     /// To be told after the next commit.
-    pub(super) fn to_tell(&mut self, command: Command) {
+    pub(super) fn tell_later(&mut self, command: Command) {
         if let Some(outside) = &mut self.outside {
             outside.tell.push(command);
         }

@@ -1,0 +1,298 @@
+//! Agents that somebody else runs: their calls, their outputs, their going.
+
+use crate::support::*;
+use hookwright_core::event::Moment;
+use hookwright_core::job::{Command, External, Fact, Outcome};
+use hookwright_runtime::approvals::Decided;
+use hookwright_runtime::job::{End, Options, RunError, Which, run_external};
+use hookwright_runtime::observe::Silent;
+use hookwright_runtime::outside::{
+    Asked, CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand, channel,
+};
+use hookwright_runtime::ports::store::{Store, StoreError};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+const CLIENT: External = External { makes_calls: false, holds: 0 };
+const HARNESS: External = External { makes_calls: true, holds: 1 };
+
+type Running = JoinHandle<Result<End, RunError>>;
+
+impl World {
+    fn external(&self, store: Arc<dyn Store>, which: Which) -> (Outside, Running) {
+        let (outside, arrivals) = channel();
+        let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: "ada".into() };
+        let run = run_external(self.deps(store), which, options, Arc::new(Silent), arrivals);
+        (outside, tokio::spawn(run))
+    }
+
+    fn open(&self, external: External) -> (Outside, Running) {
+        self.external(self.store(), self.new_job_of(JOB, Some(external)))
+    }
+
+    /// Waits until an approval is open, and decides it.
+    async fn decide_open(&self, approve: bool) -> Decided {
+        while self.store().approvals(true).await.unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        self.decide(approve).await
+    }
+}
+
+fn push(branch: &str) -> CallRequest {
+    request("git.push", json!({ "branch": branch }))
+}
+
+fn request(tool: &str, arguments: Value) -> CallRequest {
+    CallRequest { provider_id: "theirs".into(), tool: tool.into(), alias: None, arguments, fault: None }
+}
+
+async fn news(asked: Asked) -> CallNews {
+    asked.news.await.unwrap()
+}
+
+async fn waits(outside: &Outside, call: &str) -> String {
+    loop {
+        if let Left::Waits { approval } = outside.leave_call(call).await.unwrap() {
+            return approval;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_the_whole_result_or_the_exact_sentence_and_its_session_is_one_job() {
+    let world = World::new(&[Moment::PreToolCall], |name, arguments| {
+        let said = if name.tool() == "git" {
+            hookwright_runtime::ports::tools::CallOutcome::Answered {
+                result: json!({"content": [{"type": "text", "text": "ok", "annotations": {"priority": 1}}], "_meta": {"k": 1}}),
+                duplicate_key: false,
+            }
+        } else if arguments["event"]["arguments"]["branch"] == "main" {
+            says(json!({"decision": "deny", "reason": "no pushes to main"}))
+        } else {
+            says(json!({"decision": "allow"}))
+        };
+        async move { said }
+    });
+    let (outside, running) = world.open(CLIENT);
+    assert!(matches!(outside.admitted().await, Ok(Stand::Admitted(_))));
+    let CallNews::Result { content, structured, rest, is_error, changed } =
+        news(outside.call(push("dev")).await.unwrap()).await
+    else {
+        panic!()
+    };
+    let raw = hookwright_core::call::raw_result(&content, structured.as_deref(), rest.as_deref(), is_error);
+    assert!(!changed);
+    assert_eq!(
+        raw,
+        json!({"content": [{"type": "text", "text": "ok", "annotations": {"priority": 1}}], "_meta": {"k": 1}})
+    );
+    let denied = news(outside.call(push("main")).await.unwrap()).await;
+    let sentence = "The call to git.push was not made: hook policy.check denied it: no pushes to main.";
+    assert_eq!(denied, CallNews::NotMade(sentence.into()));
+    for hidden in ["policy.check", "git._Stop", "nowhere.at_all"] {
+        let refused = news(outside.call(request(hidden, json!({}))).await.unwrap()).await;
+        assert_eq!(refused, CallNews::NotMade(format!("unknown tool: {hidden}")));
+    }
+    assert_eq!(world.pushes(), 1);
+    let outcome = outside.leave("inspector", true).await.unwrap();
+    assert!(matches!(outcome, Outcome::Completed { .. }));
+    assert!(matches!(running.await.unwrap(), Ok(End::Finished(Outcome::Completed { .. }))));
+    assert_eq!(outside.call(push("dev")).await.unwrap_err(), Gone);
+    world.records(JOB).await;
+}
+
+#[tokio::test]
+async fn sixty_four_calls_are_under_way_at_once() {
+    let all = Arc::new(tokio::sync::Barrier::new(64));
+    let world = World::new(&[Moment::PreToolCall], move |name, _| {
+        let (all, is_push) = (all.clone(), name.tool() == "git");
+        async move {
+            if is_push {
+                all.wait().await;
+            }
+            says(json!({"decision": "allow"}))
+        }
+    });
+    let (outside, running) = world.open(CLIENT);
+    outside.admitted().await.unwrap();
+    let mut asked = vec![];
+    for n in 0..64 {
+        asked.push(outside.call(push(&format!("b{n}"))).await.unwrap());
+    }
+    for asked in asked {
+        assert!(matches!(news(asked).await, CallNews::Result { .. }));
+    }
+    assert_eq!(world.pushes(), 64);
+    drop(outside);
+    assert!(matches!(running.await.unwrap(), Ok(End::Detached)));
+}
+
+#[tokio::test]
+async fn a_call_that_the_client_gave_up_goes_through_once_when_it_is_repeated_after_the_yes() {
+    for restart in [false, true] {
+        let world = World::answering(&[Moment::PreToolCall], json!({"decision": "escalate", "reason": "a push"}));
+        let (mut outside, mut running) = world.open(CLIENT);
+        outside.admitted().await.unwrap();
+        let asked = outside.call(push("main")).await.unwrap();
+        let approval = waits(&outside, &asked.call).await;
+        assert_eq!(outside.leave_call(&asked.call).await, Ok(Left::Not), "it was left already");
+        if restart {
+            // The process that held the session is gone.
+            running.abort();
+            let _ = running.await;
+            let store = world.store();
+            let row = loop {
+                match store.take_lease(JOB).await {
+                    Ok(lease) => break lease,
+                    Err(StoreError::Leased { .. }) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                    Err(e) => panic!("{e}"),
+                }
+            };
+            store.release(&row).await.unwrap();
+            drop(store);
+            (outside, running) = world.external(world.store(), resumed());
+            outside.admitted().await.unwrap();
+        }
+        assert_eq!(world.store().approvals(true).await.unwrap()[0].id, approval);
+        assert_eq!(world.decide(true).await, Decided::Counted);
+        let repeated = loop {
+            // The decision is taken up from the store.
+            let asked = outside.call(push("main")).await.unwrap();
+            assert_eq!(asked.call, "c0", "no second question");
+            break news(asked).await;
+        };
+        assert!(matches!(repeated, CallNews::Result { .. }), "{repeated:?}");
+        assert_eq!(world.pushes(), 1);
+        let again = outside.call(push("main")).await.unwrap();
+        assert_ne!(again.call, "c0", "the yes is used up");
+        outside.leave("client", true).await.unwrap();
+        assert!(running.await.unwrap().is_ok());
+        assert_eq!(world.pushes(), 1);
+        assert!(world.store().approvals(true).await.unwrap().is_empty(), "nothing is left open");
+        world.records(JOB).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_dropped_and_others_go_on() {
+    let world = World::new(&[], |_, arguments| {
+        let slow = arguments["branch"] == "slow";
+        async move {
+            if slow {
+                std::future::pending::<()>().await;
+            }
+            says(json!("pushed"))
+        }
+    });
+    let (outside, _running) = world.open(CLIENT);
+    outside.admitted().await.unwrap();
+    let slow = outside.call(push("slow")).await.unwrap();
+    while world.pushes() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    outside.cancel_call(&slow.call).await.unwrap();
+    assert!(slow.news.await.is_err(), "its news never come");
+    assert!(matches!(news(outside.call(push("fast")).await.unwrap()).await, CallNews::Result { .. }));
+    // A second cancel, and one of nothing, are harmless.
+    outside.cancel_call(&slow.call).await.unwrap();
+    outside.cancel_call("c99").await.unwrap();
+    let cancelled = world.facts().await.iter().filter(|f| matches!(f, Fact::CallCancelled { .. })).count();
+    assert_eq!(cancelled, 1);
+}
+
+#[tokio::test]
+async fn a_harness_makes_its_own_calls_once_they_are_let() {
+    let world = World::new(&[Moment::PreToolCall, Moment::PostToolCall], |_, event| {
+        let event = &event["event"];
+        let said = if event["event"] == "post_tool_call" {
+            json!({"decision": "modify", "result": "redacted"})
+        } else {
+            json!({"decision": "modify", "arguments": {"command": "ls -l"}})
+        };
+        async move { says(said) }
+    });
+    let (outside, running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    assert_eq!(outside.is_watched("codex.Bash", None, Moment::PostToolCall).await, Ok(true));
+    let asked = outside.call(request("codex.Bash", json!({"command": "ls"}))).await.unwrap();
+    let call = asked.call.clone();
+    assert_eq!(news(asked).await, CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true });
+    let made = Made::Returned { result: json!("secret"), structured: None, is_error: false };
+    let CallNews::Result { content, changed: true, .. } = outside.returned(&call, made.clone()).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(*content, json!("redacted"));
+    assert_eq!(outside.returned(&call, made).await, Err(Gone), "it has one end");
+    let OutputNews::Over(Outcome::Completed { output }) = outside.offer(json!("done")).await.unwrap() else { panic!() };
+    assert_eq!(output.value.as_deref(), Some(&json!("done")));
+    assert!(running.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_denied_output_holds_the_harness_once() {
+    let world = World::answering(&[Moment::JobEnd], json!({"decision": "deny", "reason": "tests are red"}));
+    let (outside, running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    let held = outside.offer(json!("done")).await.unwrap();
+    assert_eq!(held, OutputNews::SentBack { hook: "policy.check".into(), reason: "tests are red".into() });
+    let over = outside.offer(json!("done")).await.unwrap();
+    assert!(matches!(over, OutputNews::Over(Outcome::Failed { error }) if error.kind == "HookDenied"));
+    assert!(running.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_start_that_waits_for_a_person_holds_the_agent_until_then() {
+    let world = World::answering(&[Moment::JobStart], json!({"decision": "escalate"}));
+    let (outside, running) = world.open(HARNESS);
+    assert_eq!(outside.stand(), Stand::Starting);
+    world.decide_open(false).await;
+    let Stand::Over(Outcome::Failed { error }) = outside.admitted().await.unwrap() else { panic!() };
+    assert_eq!(error.kind, "HookDenied");
+    assert_eq!(outside.call(push("x")).await.unwrap_err(), Gone);
+    assert!(running.await.unwrap().is_ok());
+}
+
+/// SPEC §8: written before anything acts on it, whatever the store does.
+#[tokio::test]
+async fn nothing_is_let_or_told_that_is_not_durable() {
+    for at in 0..12 {
+        let world = World::answering(&[Moment::PreToolCall], json!({"decision": "allow"}));
+        let store = Faulty::new(&world, at, Fault::Before);
+        let (outside, running) = world.external(store, world.new_job_of(JOB, Some(HARNESS)));
+        let mut let_go = false;
+        if let Ok(asked) = outside.call(request("codex.Bash", json!({}))).await {
+            let_go = matches!(asked.news.await, Ok(CallNews::Make { .. }));
+        }
+        drop(outside);
+        let ran = running.await.unwrap();
+        let facts = match &ran {
+            Err(RunError::Store(_)) if at == 0 => vec![],
+            _ => world.facts().await,
+        };
+        let stands = facts.iter().any(|f| matches!(f, Fact::Begun { command: Command::LetCall { .. } }));
+        assert!(stands || !let_go, "write {at}: let without a record");
+        if ran.is_ok() {
+            assert!(let_go && at > 2, "write {at}");
+            return;
+        }
+    }
+    panic!("the store always failed");
+}
+
+#[tokio::test]
+async fn a_job_whose_agent_is_gone_is_ended_when_it_is_resumed_without_one() {
+    let world = World::answering(&[Moment::PreToolCall], json!({"decision": "escalate"}));
+    let (outside, running) = world.open(CLIENT);
+    outside.admitted().await.unwrap();
+    let asked = outside.call(push("main")).await.unwrap();
+    waits(&outside, &asked.call).await;
+    drop((asked, outside));
+    assert!(matches!(running.await.unwrap(), Ok(End::Detached)));
+    assert!(matches!(world.resume().await, End::Finished(Outcome::Cancelled { .. })));
+    assert!(world.store().approvals(true).await.unwrap().is_empty());
+    assert_eq!(world.pushes(), 0);
+}
