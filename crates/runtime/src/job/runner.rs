@@ -5,6 +5,7 @@ mod inbox;
 mod outside;
 mod resume;
 mod stand;
+mod tools;
 
 use super::built_in::WithBuiltIn;
 use super::catalogue::ToolTraits;
@@ -19,7 +20,7 @@ use crate::lifecycle::{Hooks, Watched};
 use crate::observe::{Event, Observer};
 use crate::outside::Arrivals;
 use crate::ports::store::{ApprovalState, StoreError};
-use crate::ports::tools::{ToolState, ToolStatus};
+use crate::ports::tools::ToolStatus;
 use crate::values::Values;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -27,12 +28,13 @@ use hookwright_core::approval;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome};
 use hookwright_core::message::Message;
-use hookwright_core::{subagent, text};
+use hookwright_core::subagent;
 use outside::{Came, Outside};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
+use tools::next_change;
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
@@ -421,21 +423,6 @@ impl Runner {
         }
         Ok(())
     }
-
-    fn tool_state(&mut self, status: ToolStatus) -> Result<(), RunError> {
-        let state = match status.state {
-            ToolState::Restarting => "restarting",
-            ToolState::Failed => "failed",
-            ToolState::Ready if status.starts > 1 => "ready",
-            ToolState::Ready | ToolState::Starting => return Ok(()),
-        };
-        // Some changes are not of the state.
-        if self.tool_states.insert(status.tool.clone(), state) == Some(state) {
-            return Ok(());
-        }
-        let why = status.last_error.map(|w| text::reason(Some(&w), 1_000));
-        self.take(self.now(), Fact::ToolState { tool: status.tool, state: state.into(), why })
-    }
 }
 
 fn effect_of(fact: &Fact) -> Option<&str> {
@@ -449,18 +436,5 @@ fn effect_of(fact: &Fact) -> Option<&str> {
         | Fact::ApprovalDecided { effect, .. }
         | Fact::ApprovalExpired { effect, .. } => Some(effect),
         _ => None,
-    }
-}
-
-/// The next change of a tool; `Some(None)` where some were missed.
-async fn next_change(changes: &mut Option<broadcast::Receiver<ToolStatus>>) -> Option<Option<ToolStatus>> {
-    let receiver = changes.as_mut()?;
-    match receiver.recv().await {
-        Ok(status) => Some(Some(status)),
-        Err(broadcast::error::RecvError::Lagged(_)) => Some(None),
-        Err(broadcast::error::RecvError::Closed) => {
-            *changes = None;
-            std::future::pending().await
-        }
     }
 }
