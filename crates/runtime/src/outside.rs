@@ -5,6 +5,7 @@
 
 use hookwright_core::event::Moment;
 use hookwright_core::job::{Outcome, ToolOutcome};
+use hookwright_core::text;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -152,7 +153,7 @@ pub(crate) enum Arrival {
     Returned { call: String, made: Box<Made>, news: oneshot::Sender<CallNews> },
     Output { output: Value, news: oneshot::Sender<OutputNews> },
     Watches { tool: String, alias: Option<String>, moment: Moment, watched: oneshot::Sender<bool> },
-    Gone { by: String, done: bool },
+    Gone { by: String, done: bool, failed: Option<String> },
 }
 
 impl Outside {
@@ -214,8 +215,20 @@ impl Outside {
     /// The agent is gone. `done` says that this is how its work ends; else it was broken off.
     pub async fn leave(&self, by: &str, done: bool) -> Result<Outcome, Gone> {
         // Where the job is over already nobody takes it up, and nobody needs to.
-        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done }).await;
+        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done, failed: None }).await;
         self.over().await
+    }
+
+    /// The agent went wrong: its job fails, unless it is over.
+    pub async fn fail(&self, by: &str, why: &str) -> Result<Outcome, Gone> {
+        let failed = Some(text::reason(Some(why), 2_000));
+        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done: false, failed }).await;
+        self.over().await
+    }
+
+    /// Whether the job is over, or was left by its process.
+    pub fn is_over(&self) -> bool {
+        self.to_job.is_closed() || matches!(*self.standing.borrow(), Stand::Over(_))
     }
 
     async fn put<T>(&self, what: impl FnOnce(oneshot::Sender<T>) -> Arrival) -> Result<T, Gone> {

@@ -214,6 +214,9 @@ pub enum Fact {
         by: String,
         /// Whether that is how its work ends; else it was broken off.
         done: bool,
+        /// What went wrong with it, where that is why; then the job failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
     },
     /// Somebody cancelled the job.
     Cancelled {

@@ -197,10 +197,10 @@ impl Runner {
                 let spec = self.machine.spec();
                 let _ = watched.send(!spec.hooks.matching(moment, &spec.agent.id, &names).is_empty());
             }
-            Arrival::Gone { by, done } => {
+            Arrival::Gone { by, done, failed } => {
                 if self.machine.outcome().is_none() && self.machine.due_outcome().is_none() {
                     self.drop_effects();
-                    self.take(now, Fact::AgentLeft { by: approval::name_of(&by), done })?;
+                    self.take(now, Fact::AgentLeft { by: approval::name_of(&by), done, failed })?;
                 }
             }
         }
