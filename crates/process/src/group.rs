@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Group(Mutex<Option<Pid>>);
 
 impl Group {
+    /// Of a child that leads a group of its own, by its process id.
     pub fn new(leader: Option<u32>) -> Self {
         let leader = leader.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         if let Some(leader) = leader {

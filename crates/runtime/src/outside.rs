@@ -52,8 +52,8 @@ pub struct CallRequest {
     pub provider_id: String,
     /// The function's full name.
     pub tool: String,
-    /// Another name that hooks may match: for an MCP call inside a harness, `server.function`.
-    pub alias: Option<String>,
+    /// Other names that hooks may match: for an MCP call inside a harness, `server.function`, in all ways that its name can be read.
+    pub aliases: Vec<String>,
     /// The arguments.
     pub arguments: Value,
     /// Why the call can't be made as it is (arguments that are no object, numbers that can't be kept); nobody is asked then.
@@ -152,7 +152,7 @@ pub(crate) enum Arrival {
     Cancelled { call: String, done: oneshot::Sender<()> },
     Returned { call: String, made: Box<Made>, news: oneshot::Sender<CallNews> },
     Output { output: Value, news: oneshot::Sender<OutputNews> },
-    Watches { tool: String, alias: Option<String>, moment: Moment, watched: oneshot::Sender<bool> },
+    Watches { names: Vec<String>, moment: Moment, watched: oneshot::Sender<bool> },
     Gone { by: String, done: bool, failed: Option<String> },
 }
 
@@ -206,10 +206,9 @@ impl Outside {
         self.put(|news| Arrival::Output { output, news }).await
     }
 
-    /// Whether any hook watches this function at that moment.
-    pub async fn is_watched(&self, tool: &str, alias: Option<&str>, moment: Moment) -> Result<bool, Gone> {
-        let (tool, alias) = (tool.to_owned(), alias.map(str::to_owned));
-        self.put(|watched| Arrival::Watches { tool, alias, moment, watched }).await
+    /// Whether any hook watches a function of these names at that moment.
+    pub async fn is_watched(&self, names: Vec<String>, moment: Moment) -> Result<bool, Gone> {
+        self.put(|watched| Arrival::Watches { names, moment, watched }).await
     }
 
     /// The agent is gone. `done` says that this is how its work ends; else it was broken off.

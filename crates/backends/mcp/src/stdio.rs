@@ -4,7 +4,6 @@
 //! Invariant: a group outlives this process by a second at most, however it ends ([`watchdog`]).
 //! Invariant: stdout and stderr are always read, and nothing that the child does not read is waited for.
 
-
 mod pipe;
 mod process;
 mod reader;

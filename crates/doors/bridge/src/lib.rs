@@ -9,13 +9,17 @@
 //! Invariant: foreign shapes stay in [`dialects`]; nobody else reads a harness's payload.
 
 mod ask;
+mod desk;
 pub mod dialects;
 mod door;
 mod fields;
 mod harness;
 pub mod install;
 pub mod node;
+mod session;
 
 pub use ask::{Agent, Ask, Call, Escalate, Reply, Request, What};
-pub use door::{Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
+pub use desk::Desk;
+pub use door::{Asked, Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
 pub use harness::{Caps, Harness, Moment};
+pub use session::{Claude, Launch};

@@ -29,7 +29,10 @@ pub fn exchange(socket: &Path, request: &Request, until: Instant) -> Result<Repl
             return Err(Trouble::Silent { waited_ms });
         }
         let left = Some(left.max(Duration::from_millis(1)));
-        stream.set_read_timeout(left).and_then(|()| stream.set_write_timeout(left)).map_err(|error| unreachable(error.to_string()))
+        stream
+            .set_read_timeout(left)
+            .and_then(|()| stream.set_write_timeout(left))
+            .map_err(|error| unreachable(error.to_string()))
     };
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => Trouble::Silent { waited_ms },
@@ -55,6 +58,7 @@ pub fn exchange(socket: &Path, request: &Request, until: Instant) -> Result<Repl
         }
     };
     let text = std::str::from_utf8(&end).map_err(|_| Trouble::Broken { why: "it is no UTF-8".to_owned() })?;
-    let value = hookwright_core::json::parse_strict(text).map_err(|error| Trouble::Broken { why: error.to_string() })?;
+    let value =
+        hookwright_core::json::parse_strict(text).map_err(|error| Trouble::Broken { why: error.to_string() })?;
     serde_json::from_value(value).map_err(|error| Trouble::Broken { why: error.to_string() })
 }

@@ -3,11 +3,12 @@
 //! Invariant: a session that ends without an output ends its job as failed; one whose process was killed is not begun again.
 
 use super::runner::Runner;
-use super::{Deps, Options, RunError, Which, End, NewRun};
+use super::{Deps, End, NewRun, Options, RunError, Which};
 use crate::observe::Observer;
 use crate::outside::{Outside, channel};
 use crate::ports::harness::{Harness, Order};
 use crate::ports::store::{NewJob, StoreError};
+use crate::values::Values;
 use futures_util::future::FutureExt as _;
 use hookwright_core::job::JobSpec;
 use hookwright_core::stored::Stored;
@@ -21,12 +22,18 @@ use tokio_util::sync::CancellationToken;
 /// Why a job fails whose session says no more.
 const NO_OUTPUT: &str = "its session ended without an output";
 
+#[derive(Default)]
+struct Open {
+    jobs: Vec<Outside>,
+    runs: JoinSet<Result<End, RunError>>,
+}
+
 /// Opens jobs for the subagents of a job's agent.
 pub struct Helpers {
     deps: Deps,
     spec: JobSpec,
     observer: Arc<dyn Observer>,
-    open: Mutex<(Vec<Outside>, JoinSet<Result<End, RunError>>)>,
+    open: Mutex<Open>,
 }
 
 impl Helpers {
@@ -66,21 +73,21 @@ impl Helpers {
         let (outside, arrivals) = channel();
         let run = super::run_external(self.deps.clone(), which, options, observer, arrivals);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.0.retain(|outside| !outside.is_over());
-        open.0.push(outside.clone());
-        while open.1.try_join_next().is_some() {}
-        open.1.spawn(run);
+        open.jobs.retain(|outside| !outside.is_over());
+        open.jobs.push(outside.clone());
+        while open.runs.try_join_next().is_some() {}
+        open.runs.spawn(run);
         Ok(outside)
     }
 
     /// Ends what is left: the parent is over.
     async fn close(self) {
-        let (left, mut tasks) = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Open { jobs, mut runs } = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
         let by = format!("the end of {}", self.spec.job);
-        for outside in left {
+        for outside in jobs {
             let _ = outside.leave(&by, false).await;
         }
-        while tasks.join_next().await.is_some() {}
+        while runs.join_next().await.is_some() {}
     }
 }
 
@@ -93,13 +100,14 @@ pub(super) async fn run(
     observer: Arc<dyn Observer>,
     ties: Option<super::children::Ties>,
 ) -> (Runner, Result<End, RunError>) {
-    let order = match order(&runner).await {
+    let (spec, silent) = (runner.spec().clone(), runner.holds_output());
+    let order = match order(&spec, silent, &Values::new(deps.store.clone())).await {
         Ok(order) => order,
         Err(error) => return (runner, Err(error.into())),
     };
     let (outside, arrivals) = channel();
     let mut runner = runner.with_outside(arrivals);
-    let helpers = Helpers::new(deps, runner.spec().clone(), observer.clone());
+    let helpers = Helpers::new(deps, spec, observer.clone());
     let end = {
         let kept = outside.clone();
         let session = async {
@@ -119,8 +127,7 @@ pub(super) async fn run(
     (runner, end)
 }
 
-async fn order(runner: &Runner) -> Result<Order, StoreError> {
-    let (spec, values) = (runner.spec(), runner.values());
+async fn order(spec: &JobSpec, silent: bool, values: &Values) -> Result<Order, StoreError> {
     let instructions = match &spec.agent.instructions {
         Some(stored) => values.load(stored).await?.as_str().map(str::to_owned),
         None => None,
@@ -129,11 +136,5 @@ async fn order(runner: &Runner) -> Result<Order, StoreError> {
         Some(stored) => Some((*values.load(stored).await?).clone()),
         None => None,
     };
-    Ok(Order {
-        job: spec.job.clone(),
-        instructions,
-        output_schema,
-        max_turns: spec.agent.max_turns,
-        silent: runner.holds_output(),
-    })
+    Ok(Order { job: spec.job.clone(), instructions, output_schema, max_turns: spec.agent.max_turns, silent })
 }

@@ -134,10 +134,6 @@ impl Runner {
         self.machine.spec()
     }
 
-    pub(super) fn values(&self) -> &Values {
-        &self.workshop.values
-    }
-
     pub(super) fn holds_output(&self) -> bool {
         self.machine.holds_output()
     }

@@ -39,7 +39,7 @@ pub struct RunBy(pub Arc<dyn Harness>);
 #[async_trait::async_trait]
 impl Model for RunBy {
     async fn turn(&self, _: TurnRequest<'_>, _: &dyn TurnSink) -> Result<Turn, ModelError> {
-        Err(ModelError::Failed(format!("{} is no model: it runs its agent itself", self.0.label())))
+        Err(ModelError::Config(format!("{} is no model: it runs its agent itself", self.0.label())))
     }
 
     fn label(&self) -> String {

@@ -82,7 +82,9 @@ fn replaced(context: Context<'_>, result: &Value, text: &str, inside: &dyn Fn(Va
 fn reshaped(response: &Value, result: &Value, text: &str) -> Option<Value> {
     match response {
         Value::String(_) => Some(text.into()),
-        Value::Array(_) => Some(if result.is_array() { result.clone() } else { json!([{"type": "text", "text": text}]) }),
+        Value::Array(_) => {
+            Some(if result.is_array() { result.clone() } else { json!([{"type": "text", "text": text}]) })
+        }
         Value::Object(map) if map.contains_key("stdout") && map.contains_key("stderr") => {
             Some(json!({"stdout": text, "stderr": "", "interrupted": false, "isImage": false}))
         }
@@ -154,7 +156,8 @@ fn aliases(tool: &str, server: Option<&str>) -> Vec<String> {
     let Some(rest) = tool.strip_prefix("mcp__") else { return vec![] };
     let Some(server) = server else { return splits(rest, "__") };
     // Other characters than these stand as `_` in the tool's name.
-    let plain: String = server.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect();
+    let plain: String =
+        server.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect();
     match rest.strip_prefix(&plain).and_then(|rest| rest.strip_prefix("__")) {
         Some(function) => vec![format!("{server}.{function}")],
         None => splits(rest, "__"),

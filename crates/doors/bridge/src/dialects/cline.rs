@@ -68,7 +68,9 @@ impl Dialect for Cline {
         match reply {
             Reply::Allow => said(json!({"cancel": false})),
             Reply::Rewrite { arguments } => said(json!({"cancel": false, "overrideInput": arguments})),
-            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Withhold { text } | Reply::Hold { text } => cancel(text),
+            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Withhold { text } | Reply::Hold { text } => {
+                cancel(text)
+            }
             Reply::Replace { result } => cancel(&format!(
                 "The run was ended: a hook changed a result, and Cline can't take that over. The changed result is: {}",
                 as_text(result)

@@ -32,9 +32,8 @@ impl Dialect for Codex {
             more["hookEventName"] = context.event.into();
             json!({"hookSpecificOutput": more})
         };
-        let deny = |text: &str| {
-            refused(inside(json!({"permissionDecision": "deny", "permissionDecisionReason": text})), text)
-        };
+        let deny =
+            |text: &str| refused(inside(json!({"permissionDecision": "deny", "permissionDecisionReason": text})), text);
         let block = |text: &str| json!({"decision": "block", "reason": text});
         match reply {
             Reply::Allow => nothing(),

@@ -63,5 +63,10 @@ impl Dialect for Goose {
 fn call(fields: Fields<'_>) -> Result<Call, Fault> {
     let tool = fields.name("tool_name")?;
     let aliases = splits(tool, "__");
-    Ok(Call { id: fields.owned("tool_call_id")?, tool: tool.to_owned(), aliases, arguments: fields.arguments("tool_input")? })
+    Ok(Call {
+        id: fields.owned("tool_call_id")?,
+        tool: tool.to_owned(),
+        aliases,
+        arguments: fields.arguments("tool_input")?,
+    })
 }

@@ -25,6 +25,7 @@ fn request(tool: &str, arguments: Value) -> RequestedCall {
         provider_id: "theirs".into(),
         tool: tool.into(),
         alias: None,
+        further_aliases: vec![],
         arguments: Stored::inline(arguments),
         refused: None,
         idempotent: false,
