@@ -88,6 +88,18 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Answer an editor, or any other client of the Agent Client Protocol, on stdin and stdout
     Acp(AcpArgs),
+    /// Run the local node: keeps plugins warm, goes on with unfinished jobs, answers on a socket
+    Serve(ServeArgs),
+    /// Show the local node: plugins, hooks, jobs, open approvals. Exit 1 where no node runs
+    Status {
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// End the local node; its jobs are left to be gone on with
+    Stop {
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
     /// Check plugins: manifests, what they mean together, and their running servers
     Check(CheckArgs),
     /// Put one event through its chain of hooks and print the verdict; makes no call
@@ -129,6 +141,7 @@ impl Command {
             Self::Ask(args) => args.output,
             Self::Replay(args) => args.output,
             Self::Demo(args) => args.output,
+            Self::Serve(args) => args.output,
             Self::Jobs(
                 JobsCommand::List { output, .. }
                 | JobsCommand::Show { output, .. }
@@ -137,7 +150,9 @@ impl Command {
                 | JobsCommand::Forget { output, .. },
             )
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
-            | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
+            | Self::Audit(AuditCommand::Verify { output, .. })
+            | Self::Status { output }
+            | Self::Stop { output } => *output,
             Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
@@ -221,6 +236,25 @@ impl From<AcpMode> for hookwright_acp::Mode {
             AcpMode::Deny => Self::Deny,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it, and leaves the plugins of the
+    /// configuration's tenant out. Default: those of the configuration; none are needed
+    #[arg(long = "plugin", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// End after so many seconds without work. Default: never
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) idle: Option<u64>,
+    /// Start it as a process of its own, and return when it answers
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// It was started by another command: makes a session of its own
+    #[arg(long, hide = true, conflicts_with = "background")]
+    pub(crate) detached: bool,
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]

@@ -10,4 +10,7 @@ pub(crate) mod jobs;
 pub(crate) mod new;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod status;
+pub(crate) mod stop;
 pub(crate) mod trust;

@@ -9,7 +9,9 @@ mod environment;
 mod exit;
 mod files;
 mod next;
+mod node;
 mod people;
+mod plugins;
 mod progress;
 mod settings;
 mod setup;
@@ -99,6 +101,9 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::Replay(args) => commands::replay::run(settings, args).await,
         Command::Approvals(command) => commands::approvals::run(settings, command).await,
         Command::Audit(command) => commands::audit::run(settings, command).await,
+        Command::Serve(args) => commands::serve::run(settings, args).await,
+        Command::Status { output } => commands::status::run(&settings, output).await,
+        Command::Stop { output } => commands::stop::run(&settings, output).await,
         Command::Trust(args) => commands::trust::run(&settings, &args),
         Command::New(command) => commands::new::run(&settings, command),
         Command::Demo(args) => commands::demo::run(settings, args).await,

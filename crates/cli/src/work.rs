@@ -5,11 +5,15 @@ pub(crate) mod approver;
 mod cancel;
 mod crash;
 mod door;
+mod household;
 mod subagents;
+mod unattended;
 
 pub(crate) use cancel::{cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
+pub(crate) use household::Household;
 pub(crate) use subagents::TenantAgents;
+pub(crate) use unattended::{Rest, unattended};
 
 use crate::args::{Approve, Output};
 use crate::exit::{self, CliError, CliResult};
@@ -208,16 +212,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let cancel = CancellationToken::new();
-    let deps = Deps {
-        store: store.clone(),
-        tools: host.clone(),
-        model: model.clone(),
-        clock: Arc::new(SystemClock),
-        traits: tenant.traits(),
-        subagents: Some(TenantAgents::new(tenant.clone(), settings.env.clone())),
-        standing: Arc::default(),
-        checkpoint: crash::checkpoint(&settings.env),
-    };
+    let deps = Household::new(tenant.clone(), host.clone()).deps(&settings.env, store.clone(), model.clone());
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let (watched, plugins, told) = (host.clone(), tenant.clone(), door.clone());

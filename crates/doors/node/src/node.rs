@@ -139,6 +139,11 @@ impl Node {
         &self.path
     }
 
+    /// The node, as it says itself.
+    pub fn running(&self) -> Running {
+        running(&self.about, self.place.store_text(), self.path.to_string_lossy().into_owned(), self.born)
+    }
+
     /// Answers clients until it ends: then nobody new is let in, and what was asked for has been answered or dropped. The store's node is
     /// still this process, until `self` is dropped. Once only.
     pub async fn serve(&mut self, service: Arc<dyn Service>, options: Options, told: CancellationToken) -> Ended {
@@ -241,22 +246,35 @@ impl House {
 
     /// The node, as it says itself.
     pub(crate) fn running(&self) -> Running {
-        let About { version, config, config_digest, started_ms } = self.about.clone();
-        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Running {
-            pid: std::process::id(),
-            version,
-            protocol: VERSION,
-            store: self.store.clone(),
-            socket: self.socket.clone(),
-            config,
-            config_digest,
-            started_ms,
-            uptime_ms: ms(self.born.elapsed()),
             idle_ms: self.activity.after().map(ms),
             idle_left_ms: self.activity.left(&*self.service).map(ms),
             clients: self.activity.clients(),
-            stopping: self.stopping.is_cancelled(),
+            stopping: self.stopping.is_cancelled() || self.asked.is_cancelled(),
+            ..running(&self.about, self.store.clone(), self.socket.clone(), self.born)
         }
     }
+}
+
+fn running(about: &About, store: String, socket: String, born: Instant) -> Running {
+    let About { version, config, config_digest, started_ms } = about.clone();
+    Running {
+        pid: std::process::id(),
+        version,
+        protocol: VERSION,
+        store,
+        socket,
+        config,
+        config_digest,
+        started_ms,
+        uptime_ms: ms(born.elapsed()),
+        idle_ms: None,
+        idle_left_ms: None,
+        clients: 0,
+        stopping: false,
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

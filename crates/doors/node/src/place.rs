@@ -1,6 +1,7 @@
 //! Where a node and its clients find each other: beside the store.
 
 use crate::client::ClientError;
+use crate::lock::Lock;
 use hookwright_core::json::sha256_hex;
 use rustix::process::getuid;
 use std::ffi::OsString;
@@ -58,6 +59,17 @@ impl Place {
         let mut name = OsString::from(self.store.as_os_str());
         name.push(end);
         PathBuf::from(name)
+    }
+
+    /// Whether no process is the node. To be told by the lock alone: a node that is starting or ending does not listen.
+    pub fn is_free(&self) -> bool {
+        // A file that can't be opened is locked by nobody that could be waited for.
+        !self.lock_file().exists() || Lock::of_node(self).is_ok_and(|lock| lock.is_some())
+    }
+
+    /// The process that is the node, as it wrote itself.
+    pub fn holder(&self) -> Option<u32> {
+        self.socket().ok().flatten().map(|listed| listed.pid)
     }
 
     /// Where the node that has the lock listens, as it wrote there; none where no node wrote anything, or it has ended.
