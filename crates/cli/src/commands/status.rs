@@ -39,6 +39,9 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> CliResult {
 /// What the store knows, where there is one.
 async fn without_node(settings: &Settings, place: &Place) -> CliResult<Value> {
     let mut all = json!({ "node": null, "store": place.store().to_string_lossy() });
+    if !place.is_free() {
+        all["starting_or_ending"] = json!(place.holder());
+    }
     if place.store().exists() {
         let known = node::of_store(&*store::existing(settings, true)?).await?;
         for (key, value) in known {

@@ -31,7 +31,10 @@ pub(crate) fn text(status: &Value, now_ms: u64, next: &Next) -> String {
 fn node(out: &mut String, status: &Value, next: &Next) {
     let node = &status["node"];
     if node.is_null() {
-        let _ = writeln!(out, "node   none runs; start one: {}", next.command("serve --background"));
+        let _ = match status["starting_or_ending"].as_u64() {
+            Some(pid) => writeln!(out, "node   process {pid} is starting or ending"),
+            None => writeln!(out, "node   none runs; start one: {}", next.command("serve --background")),
+        };
         let _ = writeln!(out, "store  {}", word(&status["store"]));
         return;
     }

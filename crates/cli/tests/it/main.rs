@@ -14,6 +14,7 @@ mod crash;
 mod examples;
 mod hooks;
 mod lifecycle;
+mod node;
 mod processes;
 mod provider;
 mod run;
