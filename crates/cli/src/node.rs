@@ -28,10 +28,10 @@ use tend::Tended;
 
 /// What the node's doors build jobs from.
 pub(crate) struct Home {
-    settings: Settings,
+    pub(crate) settings: Settings,
     /// One for each tenant, in the configuration's order.
-    households: Vec<Household>,
-    store: Arc<SqliteStore>,
+    pub(crate) households: Vec<Household>,
+    pub(crate) store: Arc<SqliteStore>,
     /// The jobs that it goes on with by itself.
     tended: Tended,
     watchers: Vec<tokio::task::JoinHandle<()>>,

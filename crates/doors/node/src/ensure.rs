@@ -16,6 +16,12 @@ use std::time::{Duration, Instant};
 /// How often whoever waits looks.
 const LOOK: Duration = Duration::from_millis(15);
 
+/// How soon after a start the next one may be.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// After how long without work a node ends that clients start for themselves: their `--idle`.
+pub const IDLE: Duration = Duration::from_mins(10);
+
 /// Bytes of a log above which it is begun anew.
 const LOG_BYTES: u64 = 1024 * 1024;
 
@@ -80,7 +86,9 @@ pub fn ensure(place: &Place, start: &Start, patience: Duration) -> Result<Runnin
                     if !status.success() {
                         return Err(EnsureError::Ended { said: starter.said(place) });
                     }
-                    starter.again(place, start)?;
+                    if starter.since.elapsed() > AGAIN {
+                        starter.again(place, start)?;
+                    }
                 }
             }
         }
@@ -113,6 +121,7 @@ pub fn ask_or_start(
 struct Starter {
     _lock: Lock,
     child: Child,
+    since: Instant,
     /// Where the log stood before.
     from: u64,
 }
@@ -125,13 +134,13 @@ impl Starter {
             std::fs::create_dir_all(folder).map_err(EnsureError::Start)?;
         }
         let Some(lock) = Lock::take(&path).map_err(EnsureError::Start)? else { return Ok(None) };
-        // The one before may have started it while this one waited for the lock.
         let (child, from) = spawn(start, &place.log_file()).map_err(EnsureError::Start)?;
-        Ok(Some(Self { _lock: lock, child, from }))
+        Ok(Some(Self { _lock: lock, child, since: Instant::now(), from }))
     }
 
     /// It found that another node runs, and that one is gone since.
     fn again(&mut self, place: &Place, start: &Start) -> Result<(), EnsureError> {
+        self.since = Instant::now();
         (self.child, self.from) = spawn(start, &place.log_file()).map_err(EnsureError::Start)?;
         Ok(())
     }

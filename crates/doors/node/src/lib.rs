@@ -22,7 +22,7 @@ mod socket;
 mod talk;
 mod wire;
 
-pub use ensure::{EnsureError, Start, ask_or_start, ensure};
+pub use ensure::{EnsureError, IDLE, Start, ask_or_start, ensure};
 pub use facts::{About, Running};
 pub use lock::Lock;
 pub use node::{Claim, ClaimError, Claimed, Ended, Node, Options, claim};

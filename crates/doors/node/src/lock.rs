@@ -38,9 +38,18 @@ impl Lock {
         self.file.write_all(&text)
     }
 
-    /// Says that nobody listens any more.
-    pub(crate) fn clear(&mut self) -> io::Result<()> {
+    /// Takes back what it said.
+    fn clear(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()
+    }
+}
+
+impl Drop for Lock {
+    /// Nobody listens any more. What a killed process leaves there is no matter: its socket does not answer.
+    fn drop(&mut self) {
+        if let Err(error) = self.clear() {
+            tracing::warn!("the node's lock can't be cleared: {error}");
+        }
     }
 }

@@ -184,8 +184,8 @@ impl Node {
         if tokio::time::timeout(options.grace, leaving).await.is_err() {
             talks.shutdown().await;
         }
-        if let Err(error) = self.lock.clear() {
-            tracing::warn!("the node's lock can't be cleared: {error}");
+        if let Err(error) = self.lock.list(None) {
+            tracing::warn!("the node's lock can't be written: {error}");
         }
         ended
     }

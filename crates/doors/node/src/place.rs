@@ -64,7 +64,7 @@ impl Place {
     /// Whether no process is the node. To be told by the lock alone: a node that is starting or ending does not listen.
     pub fn is_free(&self) -> bool {
         // A file that can't be opened is locked by nobody that could be waited for.
-        !self.lock_file().exists() || Lock::of_node(self).is_ok_and(|lock| lock.is_some())
+        !self.lock_file().exists() || Lock::of_node(self).map_or(true, |lock| lock.is_some())
     }
 
     /// The process that is the node, as it wrote itself.

@@ -43,8 +43,7 @@ impl Socket {
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}", std::process::id()));
         let draft = PathBuf::from(draft);
-        // Ours by its number: only a process of that number before us can have left it.
-        let _ = std::fs::remove_file(&draft);
+        remove_drafts(path);
         let listener = UnixListener::bind(&draft)?;
         let placed = std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))
             .and_then(|()| std::fs::symlink_metadata(&draft))
@@ -62,6 +61,20 @@ impl Socket {
     pub(crate) fn close(self) -> UnixListener {
         drop(self.file);
         self.listener
+    }
+}
+
+/// Takes away what processes left that were killed before their socket stood in its place. The caller holds the lock, so none is at it.
+fn remove_drafts(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let Ok(found) = std::fs::read_dir(folder) else { return };
+    for entry in found.flatten() {
+        let other = entry.file_name();
+        let end = other.as_encoded_bytes().strip_prefix(name.as_encoded_bytes()).and_then(|end| end.strip_prefix(b"."));
+        let number = end.is_some_and(|end| !end.is_empty() && end.iter().all(u8::is_ascii_digit));
+        if number && entry.file_type().is_ok_and(|kind| kind.is_socket()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

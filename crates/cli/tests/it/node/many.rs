@@ -48,10 +48,7 @@ fn of_twenty_that_start_a_node_at_once_one_does_and_all_get_it() {
 fn a_node_with_work_is_not_idle() {
     let world = World::with(
         Plugin::new("p")
-            .server(
-                "git",
-                json!([function("push", json!({"cases": [{"then": [{"delay": "3s"}, {"text": "pushed"}]}]}))]),
-            )
+            .server("git", json!([function("push", json!([{"sleep_ms": 3_000}, {"text": "pushed"}]))]))
             .server("policy", json!([function("check", says("escalate", json!({"reason": "a push"})))]))
             .hook(json!({"on": "pre_tool_call", "call": "policy.check", "timeout": "30s"}))
             .turns(json!([{"call": {"tool": "git.push"}}, {"expect": exactly("pushed"), "say": "done"}])),
@@ -110,7 +107,7 @@ fn a_hook_that_is_not_there_and_a_server_that_dies_are_shown() {
     let world = World::with(
         Plugin::new("p")
             .server("policy", json!([function("check", says("allow", json!({})))]))
-            .scripted("bad", json!({"initialize": {"exit": 3}}), json!({}))
+            .scripted("bad", json!({"initialize": "exit"}), json!({}))
             .hook(json!({"on": "job_start", "call": "policy.check"}))
             .hook(json!({"on": "job_end", "call": "policy.chekc"})),
     );

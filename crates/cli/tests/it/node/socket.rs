@@ -35,7 +35,7 @@ fn a_client_that_floods_or_says_nonsense_harms_nobody() {
     let node = serve(&world, &[]);
     let path = socket(&world);
     let mut held = vec![];
-    for bytes in [&b"\x1b[2J\n"[..], b"{\"v\":1", b"", &[b'['; 100_000]] {
+    for bytes in [&b"\x1b[2J\n"[..], b"{\"v\":1", b"", &vec![b'['; 100_000]] {
         let mut stream = UnixStream::connect(&path).unwrap();
         let _ = stream.write_all(bytes);
         held.push(stream);

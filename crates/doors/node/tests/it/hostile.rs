@@ -13,6 +13,9 @@ async fn answer(world: &World, bytes: &[u8]) -> Value {
     let mut stream = UnixStream::connect(&world.socket).await.unwrap();
     // It may be closed while this is written.
     let _ = stream.write_all(bytes).await;
+    if !bytes.ends_with(b"\n") {
+        let _ = stream.shutdown().await;
+    }
     let mut all = vec![];
     let mut chunk = [0; 4096];
     while !all.contains(&b'\n') {
@@ -111,5 +114,36 @@ async fn a_fault_in_a_door_ends_its_connection_alone() {
     let world = World::start(Options::default());
     let asked = world.client(|place| client::ask(place, "echo", json!("panic"), PATIENCE)).await;
     assert!(matches!(asked, Err(ClientError::HungUp)), "{asked:?}");
+    still_answers(&world).await;
+}
+
+/// Another user can't look into the socket's folder, and where the folder lets everybody in and somebody opened the socket to all, the node
+/// does not answer. Only where the tests run as a user that may become another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_user_is_not_answered() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let world = World::start(Options::default());
+    let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.settimeout(30); s.connect(sys.argv[1]); \
+        s.sendall(b'{\"v\":1,\"id\":1,\"do\":\"hello\"}\\n'); print(s.recv(4096))";
+    let other = |uid: u32| {
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", script]).arg(&world.socket).uid(uid).gid(uid).current_dir("/");
+        let done = command.output().unwrap();
+        (done.status.success(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    assert!(other(0).1.contains("pid"));
+    assert!(!other(65_534).0, "it can't even connect");
+    let open =
+        |path: &std::path::Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    open(&world.socket, 0o666);
+    for folder in world.socket.ancestors().skip(1).take(3) {
+        open(folder, 0o755);
+    }
+    let (connected, said) = other(65_534);
+    assert!(!said.contains("pid") && (!connected || said.trim() == "b''"), "{said}");
     still_answers(&world).await;
 }
