@@ -9,10 +9,10 @@ use crate::story::family;
 use crate::terminal::note;
 use crate::work::{self, Rest};
 use hookwright_core::config::Config;
-use hookwright_core::job::Outcome;
+use hookwright_core::history::Record;
+use hookwright_core::job::{Fact, Outcome};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::{ApprovalRow, JobRow, JobStatus, Store as _};
-use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -187,8 +187,9 @@ async fn is_of_door(home: &Home, row: &JobRow) -> CliResult<bool> {
         return Ok(true);
     }
     let records = home.store.records(&row.job.id, 0).await?;
-    let first = records.first().and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
-    Ok(!first["spec"]["agent"]["external"].is_null())
+    // One that can't be read is nobody's: taking it up says what is wrong.
+    let first = records.first().and_then(|text| serde_json::from_str::<Record>(text).ok());
+    Ok(matches!(first, Some(Record { fact: Fact::Started { spec }, .. }) if spec.agent.external.is_some()))
 }
 
 async fn go_on(home: &Home, row: &JobRow, stop: CancellationToken) {

@@ -234,3 +234,29 @@ fn a_job_that_cannot_go_on_holds_nobody_up_and_says_why() {
     stop(&world);
     node.finish().code(0).tells(&["it can't go on"]);
 }
+
+#[test]
+fn a_job_of_an_agent_that_somebody_else_runs_is_left_to_its_door() {
+    let world = asks();
+    for _ in 0..2 {
+        world.run(&["--detach"]).code(4);
+    }
+    for approval in world.open_approvals() {
+        world.call(&["approvals", "approve", approval["id"].as_str().unwrap(), "--db", "jobs.db"]).code(0);
+    }
+    let theirs = jobs(&world)[0]["job"].as_str().unwrap().to_owned();
+    let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    let external = "UPDATE records SET text = json_set(text, '$.spec.agent.external', json('{}')) \
+        WHERE seq = 0 AND job = (SELECT n FROM jobs WHERE id = ?1)";
+    assert_eq!(db.execute(external, [&theirs]).unwrap(), 1);
+    drop(db);
+    let node = serve(&world, &[]);
+    let is = |job: &Value, status: &str| job["job"] != *theirs && job["status"] == status;
+    eventually("the other one is over", || jobs(&world).iter().any(|job| is(job, "completed")).then_some(()));
+    std::thread::sleep(Duration::from_secs(4));
+    let left = jobs(&world).into_iter().find(|job| job["job"] == *theirs).unwrap();
+    assert_eq!((&left["status"], &left["running"]), (&json!("waiting"), &json!(false)));
+    assert_eq!((world.calls("git").len(), &status(&world)["jobs"]["left"]), (1, &json!(0)));
+    stop(&world);
+    node.finish().code(0);
+}
