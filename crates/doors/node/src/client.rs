@@ -100,7 +100,7 @@ impl Connection {
         let until = Instant::now() + patience;
         let socket = place.socket()?.and_then(|listed| listed.socket).ok_or(ClientError::NoNode)?;
         let stream = connect(&socket, until)?;
-        check_peer(&stream)?;
+        check_peer(&stream, &socket)?;
         Ok(Self { stream, store: place.store_text(), until, next: 1, rest: vec![] })
     }
 
@@ -219,17 +219,22 @@ fn connect(path: &Path, until: Instant) -> Result<UnixStream, ClientError> {
 
 /// Whoever listens must be of our own user.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn check_peer(stream: &UnixStream) -> Result<(), ClientError> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|e| ClientError::Broken(e.to_string()))?;
-    if peer.uid == rustix::process::getuid() {
+fn check_peer(stream: &UnixStream, socket: &Path) -> Result<(), ClientError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let owner = match rustix::net::sockopt::socket_peercred(stream) {
+        Ok(peer) => peer.uid.as_raw(),
+        // From inside a sandbox with processes of its own the node has no number, and the answer can't be read: then the socket's owner counts.
+        Err(_) => std::fs::metadata(socket).map_err(|e| ClientError::Broken(e.to_string()))?.uid(),
+    };
+    if owner == rustix::process::getuid().as_raw() {
         Ok(())
     } else {
-        Err(ClientError::Stranger(format!("its process belongs to another user ({})", peer.uid.as_raw())))
+        Err(ClientError::Stranger(format!("its process belongs to another user ({owner})")))
     }
 }
 
 /// Where the system does not say who listens, the lock's file does, which is our own.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn check_peer(_: &UnixStream) -> Result<(), ClientError> {
+fn check_peer(_: &UnixStream, _: &Path) -> Result<(), ClientError> {
     Ok(())
 }
