@@ -1,5 +1,9 @@
 //! The command line, as clap reads it.
 
+mod doors;
+
+pub(crate) use doors::{AcpArgs, ServeArgs};
+
 use crate::story::Color;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use hookwright_core::text::{escape, is_hidden};
@@ -88,6 +92,18 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Answer an editor, or any other client of the Agent Client Protocol, on stdin and stdout
     Acp(AcpArgs),
+    /// Run the local node: keeps plugins warm, goes on with unfinished jobs, answers on a socket
+    Serve(ServeArgs),
+    /// Show the local node: plugins, hooks, jobs, open approvals. Exit 1 where no node runs
+    Status {
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// End the local node; its jobs are left to be gone on with
+    Stop {
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
     /// Check plugins: manifests, what they mean together, and their running servers
     Check(CheckArgs),
     /// Put one event through its chain of hooks and print the verdict; makes no call
@@ -105,6 +121,12 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Trust a hookwright.yaml, as it is now with the manifests it names
     Trust(TrustArgs),
+    /// Let a harness (Claude Code, Codex, …) ask the hooks: writes its configuration, shows the difference, probes it
+    Install(InstallArgs),
+    /// Take that out of a harness's configuration again
+    Uninstall(UninstallArgs),
+    /// Answer one hook event of a harness, on stdin and stdout; `install` has it called
+    Bridge(BridgeArgs),
     /// Make something new
     #[command(subcommand)]
     New(NewCommand),
@@ -129,6 +151,7 @@ impl Command {
             Self::Ask(args) => args.output,
             Self::Replay(args) => args.output,
             Self::Demo(args) => args.output,
+            Self::Serve(args) => args.output,
             Self::Jobs(
                 JobsCommand::List { output, .. }
                 | JobsCommand::Show { output, .. }
@@ -137,13 +160,20 @@ impl Command {
                 | JobsCommand::Forget { output, .. },
             )
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
-            | Self::Audit(AuditCommand::Verify { output, .. }) => *output,
+            | Self::Audit(AuditCommand::Verify { output, .. })
+            | Self::Status { output }
+            | Self::Stop { output } => *output,
             Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
-            Self::Acp(_) | Self::Trust(_) | Self::New(_) | Self::Completions { .. } | Self::DemoServer(_) => {
-                Output::Text
-            }
+            Self::Acp(_)
+            | Self::Trust(_)
+            | Self::Install(_)
+            | Self::Uninstall(_)
+            | Self::Bridge(_)
+            | Self::New(_)
+            | Self::Completions { .. }
+            | Self::DemoServer(_) => Output::Text,
         };
         output == Output::Json
     }
@@ -179,48 +209,6 @@ pub(crate) struct HowArgs {
     pub(crate) name: Option<String>,
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AcpArgs {
-    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it, and leaves the configuration's plugins
-    /// out. Default: those of the configuration; none are needed
-    #[arg(long = "plugin", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
-    /// The agent. Default: the only one; where the plugins declare none, a plain assistant with all tools
-    #[arg(long, value_name = "ID")]
-    pub(crate) agent: Option<String>,
-    /// A model to choose from, e.g. anthropic/claude-sonnet-4-5; may be repeated, the first is the default. The agent's own
-    /// comes last
-    #[arg(long = "model", value_name = "MODEL")]
-    pub(crate) models: Vec<String>,
-    /// Who decides what hooks escalate, in new sessions; the client may change it. Default: ask
-    #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<AcpMode>,
-    /// The name in the history of whoever answers in the client. Default: the OS user's, which counts as verified
-    #[arg(long = "as", value_name = "NAME")]
-    pub(crate) name: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AcpMode {
-    /// Ask in the client
-    #[default]
-    Ask,
-    /// Wait until somebody decides elsewhere
-    Wait,
-    /// It is a no
-    Deny,
-}
-
-impl From<AcpMode> for hookwright_acp::Mode {
-    fn from(mode: AcpMode) -> Self {
-        match mode {
-            AcpMode::Ask => Self::Ask,
-            AcpMode::Wait => Self::Wait,
-            AcpMode::Deny => Self::Deny,
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -384,6 +372,69 @@ pub(crate) struct TrustArgs {
     /// Trust it no longer
     #[arg(long)]
     pub(crate) remove: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// The harness: claude-code, claude-agent-sdk, codex, gemini-cli, copilot-cli, opencode, cline, goose, cursor
+    pub(crate) harness: String,
+    /// For whom
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
+    pub(crate) scope: InstallScope,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds that a call waits for its hooks, and for people. Default: 30 less than the harness's own limit
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) deadline: Option<u64>,
+    /// Who decides what hooks escalate: wait for an approval, or ask in the harness's own prompt
+    #[arg(long, value_name = "HOW", default_value = "wait")]
+    pub(crate) escalate: BridgeEscalate,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArgs {
+    /// The harness, as for `install`
+    pub(crate) harness: String,
+    /// For whom it was installed
+    #[arg(long, value_name = "SCOPE", default_value = "user")]
+    pub(crate) scope: InstallScope,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallScope {
+    /// All that this user does
+    User,
+    /// The project in the current folder
+    Project,
+    /// All users of this machine; they can't switch it off
+    Managed,
+}
+
+/// Read by hand (`crates/cli/src/bridge.rs`), so that a bridge starts at once; this is its help.
+#[derive(Debug, Args)]
+pub(crate) struct BridgeArgs {
+    /// The harness
+    pub(crate) harness: String,
+    /// Its event, as it names it. Default: the payload says it
+    pub(crate) event: Option<String>,
+    /// Seconds that the answer is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    pub(crate) deadline: u64,
+    /// Who decides what hooks escalate
+    #[arg(long, value_name = "HOW", default_value = "wait")]
+    pub(crate) escalate: BridgeEscalate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BridgeEscalate {
+    /// Whoever may decide approvals; the harness waits
+    Wait,
+    /// The person at the harness, by its own prompt
+    Ask,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,12 +4,16 @@
 
 mod acp;
 mod args;
+mod bridge;
 mod commands;
 mod environment;
 mod exit;
 mod files;
+mod installed;
 mod next;
+mod node;
 mod people;
+mod plugins;
 mod progress;
 mod settings;
 mod setup;
@@ -29,6 +33,9 @@ use std::process::ExitCode;
 use terminal::{Terminal, note};
 
 fn main() -> ExitCode {
+    if let Some(code) = bridge::run() {
+        return code;
+    }
     let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -99,10 +106,16 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::Replay(args) => commands::replay::run(settings, args).await,
         Command::Approvals(command) => commands::approvals::run(settings, command).await,
         Command::Audit(command) => commands::audit::run(settings, command).await,
+        Command::Serve(args) => commands::serve::run(settings, args).await,
+        Command::Status { output } => commands::status::run(&settings, output).await,
+        Command::Stop { output } => commands::stop::run(&settings, output).await,
         Command::Trust(args) => commands::trust::run(&settings, &args),
+        Command::Install(args) => commands::install::install(&settings, &args),
+        Command::Uninstall(args) => commands::install::uninstall(&settings, &args),
         Command::New(command) => commands::new::run(&settings, command),
         Command::Demo(args) => commands::demo::run(settings, args).await,
-        Command::Completions { .. } | Command::DemoServer(_) => Ok(exit::OK),
+        // A bridge was answered before anything was parsed.
+        Command::Completions { .. } | Command::DemoServer(_) | Command::Bridge(_) => Ok(exit::OK),
     };
     result.map_err(|error| error.with_next(&next))
 }

@@ -21,6 +21,7 @@ pub(crate) const CONFIG_NAME: &str = "hookwright.yaml";
 const DEFAULT_FILTER: &str = "error,hookwright::tool=off";
 
 /// What a command works with.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) env: Environment,
     pub(crate) terminal: Terminal,

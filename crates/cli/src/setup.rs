@@ -257,7 +257,7 @@ impl Tenant {
     }
 
     /// An agent as a job's first record holds it.
-    pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> CliResult<AgentSpec> {
+    pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> AgentSpec {
         let (model, external) = match &decl.runs {
             AgentRuns::Model(model) => (model.clone(), None),
             // A denied output sends it back once.
@@ -270,7 +270,7 @@ impl Tenant {
             blobs.extend(blob);
             stored
         };
-        Ok(AgentSpec {
+        AgentSpec {
             id: decl.id.clone(),
             plugin: plugin.parsed.manifest.id.clone(),
             model,
@@ -284,7 +284,7 @@ impl Tenant {
             context_window: decl.context_window.map(u64::from),
             subagents: self.subagents(decl, &mut keep),
             external,
-        })
+        }
     }
 
     /// The agents that one may start.

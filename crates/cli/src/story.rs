@@ -22,6 +22,7 @@ pub(crate) mod output;
 pub(crate) mod printer;
 pub(crate) mod prompt;
 pub(crate) mod replay;
+pub(crate) mod standing;
 pub(crate) mod tally;
 pub(crate) mod teller;
 pub(crate) mod units;

@@ -94,6 +94,11 @@ pub(crate) fn json(value: &impl serde::Serialize) {
     data(&harmless(&serde_json::to_string_pretty(value).unwrap_or_default()));
 }
 
+/// As [`json`], on one line: for what goes on after it.
+pub(crate) fn json_line(value: &impl serde::Serialize) {
+    data(&harmless(&serde_json::to_string(value).unwrap_or_default()));
+}
+
 /// JSON text of the same value without hidden characters: outside of its texts there are none but newlines.
 fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());

@@ -6,11 +6,15 @@ mod cancel;
 mod crash;
 mod door;
 mod harness;
+mod household;
 mod subagents;
+mod unattended;
 
 pub(crate) use cancel::{cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
+pub(crate) use household::Household;
 pub(crate) use subagents::TenantAgents;
+pub(crate) use unattended::{Rest, unattended};
 
 use crate::args::{Approve, Output};
 use crate::exit::{self, CliError, CliResult};
@@ -70,7 +74,7 @@ pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, 
     event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
         .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
     let mut blobs = vec![];
-    let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
+    let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs);
     let model = subagents::open_agent(&settings.env, &tenant, &agent_spec)?;
     let store = store::open(settings)?;
     let id = |prefix: &str| format!("{prefix}_{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
@@ -209,16 +213,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let (door, asks) = Door::new(settings, earlier, style.output, style.approve)?;
     let door = Arc::new(door);
     let cancel = CancellationToken::new();
-    let deps = Deps {
-        store: store.clone(),
-        tools: host.clone(),
-        model: model.clone(),
-        clock: Arc::new(SystemClock),
-        traits: tenant.traits(),
-        subagents: Some(TenantAgents::new(tenant.clone(), settings.env.clone())),
-        standing: Arc::default(),
-        checkpoint: crash::checkpoint(&settings.env),
-    };
+    let deps = Household::new(tenant.clone(), host.clone()).deps(&settings.env, store.clone(), model.clone());
     let options = Options { detach: style.detach, cancel: cancel.clone(), cancelled_by: style.person.name.clone() };
     let approver = tokio::spawn(approver::run(asks, store.clone(), door.clone(), style.clone(), settings.look()));
     let (watched, plugins, told) = (host.clone(), tenant.clone(), door.clone());

@@ -42,7 +42,7 @@ impl Chosen {
         }
         let (plugin, decl) = tenant.agent(id)?;
         let mut blobs = vec![];
-        let spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
+        let spec = tenant.agent_spec(plugin, decl, &mut blobs);
         if spec.external.is_some() {
             let what = format!("the agent {} runs in a harness; editors are answered by agents with a model", spec.id);
             return Err(CliError::usage(what).hint("name another one: --agent ID, or --agent assistant"));

@@ -2,15 +2,15 @@
 
 use crate::args::{CheckArgs, Output};
 use crate::exit::{self, CliResult};
+use crate::plugins::{PluginReport, plugins};
 use crate::settings::Settings;
-use crate::setup::{self, Tenant};
+use crate::setup;
 use crate::terminal::{json, note};
 use hookwright_core::diagnostic::{Diagnostic, Severity, render_all, summary};
-use hookwright_core::lifecycle::Point;
+use hookwright_core::manifest::Parsed;
 use hookwright_core::manifest::tenant::{Listed, check_live};
-use hookwright_core::manifest::{McpDecl, Parsed};
 use hookwright_core::text::escape;
-use hookwright_runtime::ports::tools::{ToolStatus, Tools};
+use hookwright_runtime::ports::tools::Tools;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,54 +36,6 @@ struct Lifecycle {
     unknown: Vec<String>,
     timeout_ms: u64,
     max_rejections: u32,
-}
-
-/// A lifecycle hook that a server lists.
-#[derive(Debug, Serialize)]
-struct LifecycleReport {
-    tool: String,
-    function: &'static str,
-    /// Whether it is asked.
-    on: bool,
-    /// Why it is not.
-    why: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-struct PluginReport {
-    id: String,
-    folder: String,
-    tools: Vec<ToolReport>,
-    hooks: Vec<HookReport>,
-    lifecycle: Vec<LifecycleReport>,
-    agents: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct ToolReport {
-    id: String,
-    /// `stdio` or `http`.
-    transport: &'static str,
-    /// `ready`, `failed`, …
-    #[serde(flatten)]
-    status: Option<ToolStatus>,
-    /// Bare names of the functions that it lists; none where it can't be asked.
-    functions: Option<Vec<String>>,
-    error: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct HookReport {
-    on: &'static str,
-    call: String,
-    timeout_ms: u64,
-    on_timeout: hookwright_core::manifest::OnTimeout,
-    #[serde(rename = "match")]
-    matches: hookwright_core::manifest::Match,
-    /// It stands in the manifest.
-    declared: bool,
-    /// Its function is there to be asked.
-    loaded: bool,
 }
 
 pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
@@ -148,73 +100,6 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
     Ok(if report.ok { exit::OK } else { exit::USAGE })
 }
 
-fn plugins(tenant: &Tenant, listed: &Listed, status: &BTreeMap<String, ToolStatus>) -> Vec<PluginReport> {
-    let loaded = |call: &hookwright_core::FunctionName| {
-        listed
-            .get(call.tool())
-            .is_some_and(|l| l.as_ref().is_ok_and(|names| names.iter().any(|n| n == call.function())))
-    };
-    tenant
-        .plugins
-        .iter()
-        .map(|plugin| {
-            let manifest = &plugin.parsed.manifest;
-            PluginReport {
-                id: manifest.id.clone(),
-                folder: plugin.folder.to_string_lossy().into_owned(),
-                tools: manifest
-                    .tools
-                    .iter()
-                    .map(|tool| ToolReport {
-                        id: tool.id.clone(),
-                        transport: match tool.mcp {
-                            McpDecl::Stdio { .. } => "stdio",
-                            McpDecl::Http { .. } => "http",
-                        },
-                        status: status.get(&tool.id).cloned(),
-                        functions: listed.get(&tool.id).and_then(|l| l.clone().ok()),
-                        error: listed.get(&tool.id).and_then(|l| l.clone().err()),
-                    })
-                    .collect(),
-                hooks: manifest
-                    .hooks
-                    .iter()
-                    .map(|hook| HookReport {
-                        on: hook.on.name(),
-                        call: hook.call.to_string(),
-                        timeout_ms: hook.timeout_ms,
-                        on_timeout: hook.on_timeout,
-                        matches: hook.matches.clone(),
-                        declared: true,
-                        loaded: loaded(&hook.call),
-                    })
-                    .collect(),
-                lifecycle: manifest.tools.iter().flat_map(|tool| lifecycle(tenant, &tool.id, listed)).collect(),
-                agents: manifest.agents.iter().map(|a| a.id.clone()).collect(),
-            }
-        })
-        .collect()
-}
-
-/// The lifecycle hooks that a tool lists, and whether they are asked.
-fn lifecycle(tenant: &Tenant, tool: &str, listed: &Listed) -> Vec<LifecycleReport> {
-    let Some(Ok(functions)) = listed.get(tool) else { return vec![] };
-    let config = &tenant.config.lifecycle;
-    let points = Point::ALL.into_iter().filter(|point| functions.iter().any(|f| f == point.function()));
-    points
-        .map(|point| {
-            let why = if !config.servers.allows(tool) {
-                Some("the tool is not on the allowlist (MCP_HOOK_SERVERS, or lifecycle.servers)")
-            } else if point == Point::Stop && config.max_rejections == 0 {
-                Some("max_rejections is 0")
-            } else {
-                None
-            };
-            LifecycleReport { tool: tool.to_owned(), function: point.function(), on: why.is_none(), why }
-        })
-        .collect()
-}
-
 fn text(report: &Report) -> String {
     let mut out = String::new();
     for plugin in &report.plugins {
@@ -246,7 +131,7 @@ fn text(report: &Report) -> String {
             let _ = writeln!(out, "  tool   {:<ids$} {} {state}", tool.id, tool.transport);
         }
         for hook in &plugin.hooks {
-            let state = if hook.loaded { "loaded" } else { "NOT LOADED" };
+            let state = if hook.loaded == Some(true) { "loaded" } else { "NOT LOADED" };
             let _ = writeln!(out, "  hook   {:<14} {:<wide$} {state}", hook.on, escape(&hook.call));
         }
         for hook in &plugin.lifecycle {

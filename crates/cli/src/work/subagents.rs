@@ -47,7 +47,7 @@ impl Subagents for TenantAgents {
         let words = |error: CliError| error.message;
         let (plugin, decl) = self.tenant.agent(Some(agent)).map_err(words)?;
         let mut blobs = vec![];
-        let agent = self.tenant.agent_spec(plugin, decl, &mut blobs).map_err(words)?;
+        let agent = self.tenant.agent_spec(plugin, decl, &mut blobs);
         let model = open_agent(&self.env, &self.tenant, &agent).map_err(words)?;
         Ok(Child {
             input_schema: decl.input_schema.clone(),

@@ -15,6 +15,7 @@ mod examples;
 mod harness;
 mod hooks;
 mod lifecycle;
+mod node;
 mod processes;
 mod provider;
 mod run;

@@ -3,6 +3,7 @@
 use crate::harness::Harness;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// One hook event of a harness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +77,9 @@ pub enum What {
         output: Option<String>,
         /// The stop before this one was held, and nobody has said anything since.
         already_held: bool,
+        /// A file of the harness's that holds them, where it tells that instead. Not for the node.
+        #[serde(skip)]
+        transcript: Option<PathBuf>,
     },
     /// A subagent begins.
     SubagentStart,

@@ -104,7 +104,7 @@ impl Desk {
                     Made::Returned { result: result.clone(), structured: structured.clone(), is_error: *is_error };
                 self.after(call, made, until).await
             }
-            What::Stop { output, already_held } => self.stop(output.as_deref(), *already_held, until).await,
+            What::Stop { output, already_held, .. } => self.stop(output.as_deref(), *already_held, until).await,
             What::SubagentStart | What::Started { .. } | What::Ended { .. } | What::Prompt { .. } => {
                 match self.job.admitted().await {
                     Ok(Stand::Over(outcome)) => refused(what, &over(&outcome)),

@@ -32,8 +32,8 @@ pub struct Printed {
 pub enum Trouble {
     /// The node was not reached.
     Unreachable {
-        /// Where it was looked for.
-        socket: String,
+        /// The store that it is the node of.
+        store: String,
         /// Why.
         why: String,
     },
@@ -62,9 +62,9 @@ pub enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable { socket, why } => write!(
+            Self::Unreachable { store, why } => write!(
                 f,
-                "Hookwright let nothing through, because its node can't be reached at {socket} ({why}). Start it there with `hookwright serve`"
+                "Hookwright let nothing through, because no node can be asked ({why}). Start one with `hookwright serve --db {store}`"
             ),
             Self::Silent { waited_ms } => write!(
                 f,
@@ -82,14 +82,13 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// A payload that was read.
+/// A payload that was read, as far as its reply needs it.
 #[derive(Debug, Clone)]
 pub struct Asked {
     event: String,
     moment: Moment,
+    already_held: bool,
     raw: Value,
-    /// What the node is asked.
-    pub request: Request,
 }
 
 /// The bridge of one harness, for one event.
@@ -108,15 +107,15 @@ impl Door {
     }
 
     /// Reads the payload and asks, through `exchange`.
-    pub fn answer(&self, payload: &[u8], exchange: impl FnOnce(&Request) -> Result<Reply, Trouble>) -> Printed {
+    pub fn answer(&self, payload: &[u8], exchange: impl FnOnce(Request) -> Result<Reply, Trouble>) -> Printed {
         match self.ask(payload) {
-            Ok(asked) => self.say(&asked, exchange(&asked.request)),
+            Ok((asked, request)) => self.say(&asked, exchange(request)),
             Err(printed) => printed,
         }
     }
 
-    /// Reads the payload. `Err` is what is printed where it can't be read.
-    pub fn ask(&self, payload: &[u8]) -> Result<Asked, Printed> {
+    /// Reads the payload: what to ask, and what is needed to print the reply. `Err` is what is printed where it can't be read.
+    pub fn ask(&self, payload: &[u8]) -> Result<(Asked, Request), Printed> {
         let dialect = dialects::of(self.harness);
         let raw = match read(payload) {
             Ok(raw) => raw,
@@ -136,17 +135,17 @@ impl Door {
                 return Err(dialect.print(context, &refusal(moment, held, &Trouble::Payload { why })));
             }
         };
+        let already_held = matches!(ask.what, What::Stop { already_held: true, .. });
         let request = Request { ask, escalate: self.escalate, wait_ms: self.wait_ms };
-        Ok(Asked { event, moment, raw, request })
+        Ok((Asked { event, moment, already_held, raw }, request))
     }
 
     /// What is printed of a reply, or where there is none.
     pub fn say(&self, asked: &Asked, reply: Result<Reply, Trouble>) -> Printed {
-        let Asked { event, moment, raw, request } = asked;
-        let already_held = matches!(request.ask.what, What::Stop { already_held: true, .. });
+        let Asked { event, moment, already_held, raw } = asked;
         let reply = match reply {
-            Ok(reply) => fitting(self.harness, *moment, already_held, reply),
-            Err(trouble) => refusal(*moment, already_held, &trouble),
+            Ok(reply) => fitting(self.harness, *moment, *already_held, reply),
+            Err(trouble) => refusal(*moment, *already_held, &trouble),
         };
         dialects::of(self.harness).print(Context { event, moment: *moment, raw }, &reply)
     }
@@ -237,13 +236,15 @@ fn fitting(harness: Harness, moment: Moment, already_held: bool, reply: Reply) -
     match (moment, reply) {
         (_, Reply::Allow) => Reply::Allow,
         (Moment::Before, Reply::Rewrite { .. }) if !caps.rewrites_input => Reply::Deny { text: unchanged(harness) },
-        (Moment::Before, reply @ Reply::Rewrite { arguments: Value::Object(_) }) => reply,
         (Moment::Before, Reply::AskPerson { text }) if !caps.asks => Reply::Deny { text },
-        (Moment::Before, reply @ (Reply::Deny { .. } | Reply::AskPerson { .. }))
-        | (Moment::Prompt, reply @ Reply::Deny { .. })
-        | (Moment::After | Moment::Failed, reply @ (Reply::Replace { .. } | Reply::Withhold { .. })) => reply,
         (Moment::Stop | Moment::SubagentStop, Reply::Hold { .. }) if already_held => Reply::Allow,
-        (Moment::Stop | Moment::SubagentStop, reply @ Reply::Hold { .. }) => reply,
+        (
+            Moment::Before,
+            reply @ (Reply::Deny { .. } | Reply::AskPerson { .. } | Reply::Rewrite { arguments: Value::Object(_) }),
+        )
+        | (Moment::Prompt, reply @ Reply::Deny { .. })
+        | (Moment::After | Moment::Failed, reply @ (Reply::Replace { .. } | Reply::Withhold { .. }))
+        | (Moment::Stop | Moment::SubagentStop, reply @ Reply::Hold { .. }) => reply,
         (moment, _) => refusal(moment, already_held, &Trouble::Broken { why: "it does not fit the event".to_owned() }),
     }
 }

@@ -54,9 +54,8 @@ impl Dialect for Claude {
             Reply::Deny { text } => {
                 refused(inside(json!({"permissionDecision": "deny", "permissionDecisionReason": text})), text)
             }
-            Reply::Rewrite { arguments } => {
-                said(inside(json!({"permissionDecision": "allow", "updatedInput": arguments})))
-            }
+            // Without a decision: Claude Code's own rules still say whether the rewritten call may be made.
+            Reply::Rewrite { arguments } => said(inside(json!({"updatedInput": arguments}))),
             Reply::AskPerson { text } => {
                 said(inside(json!({"permissionDecision": "ask", "permissionDecisionReason": text})))
             }
@@ -130,6 +129,7 @@ pub(super) fn read(
         Moment::Stop | Moment::SubagentStop => What::Stop {
             output: fields.owned("last_assistant_message")?,
             already_held: fields.flag("stop_hook_active")?,
+            transcript: None,
         },
         Moment::SubagentStart => What::SubagentStart,
         Moment::End => What::Ended { reason: fields.owned("reason")? },

@@ -50,7 +50,7 @@ impl Dialect for Cline {
             Moment::Stop | Moment::SubagentStop => {
                 let turn = fields.inner("turn")?;
                 let output = turn.map(|turn| turn.owned("outputText")).transpose()?.flatten();
-                What::Stop { output, already_held: true }
+                What::Stop { output, already_held: true, transcript: None }
             }
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },

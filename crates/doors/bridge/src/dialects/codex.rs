@@ -44,8 +44,7 @@ impl Dialect for Codex {
             }
             Reply::Rewrite { .. } => deny(&unchanged(Harness::Codex)),
             Reply::Replace { result } => said(block(&filled(as_text(result)))),
-            Reply::Withhold { text } => said(block(text)),
-            Reply::Hold { text } => said(block(text)),
+            Reply::Withhold { text } | Reply::Hold { text } => said(block(text)),
         }
     }
 }

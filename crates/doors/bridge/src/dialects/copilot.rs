@@ -1,7 +1,7 @@
 //! Copilot CLI, by its own events (`preToolUse`), which tell tools by their own names.
 //!
 //! Facts: a hook before a call that fails is a deny; all others fail open. Payloads don't name their event, calls have no id, and a failed
-//! call's result is not told. A subagent's session is one of its own. A held stop comes back as a prompt of the same words.
+//! call's result is not told. A subagent's session is one of its own, and its end is told as any other's. What was said last stands in a file. A held stop comes back as a prompt of the same words.
 
 use super::{Context, Dialect, nothing, refused, said};
 use crate::ask::{Agent, Ask, Call, Reply, What};
@@ -9,6 +9,7 @@ use crate::door::Printed;
 use crate::fields::{Fault, Fields, as_text, result, splits};
 use crate::harness::{Harness, Moment};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 pub(super) struct Copilot;
 
@@ -19,8 +20,6 @@ impl Dialect for Copilot {
             ("userPromptSubmitted", Moment::Prompt),
             ("preToolUse", Moment::Before),
             ("postToolUse", Moment::After),
-            ("subagentStart", Moment::SubagentStart),
-            ("subagentStop", Moment::SubagentStop),
             ("agentStop", Moment::Stop),
             ("sessionEnd", Moment::End),
         ]
@@ -42,9 +41,11 @@ impl Dialect for Copilot {
                 let (result, structured) = result(told.value("textResultForLlm")?);
                 What::After { call: call(fields)?, result, structured, is_error }
             }
-            Moment::Stop | Moment::SubagentStop => {
-                What::Stop { output: fields.owned("response")?, already_held: fields.flag("stop_hook_active")? }
-            }
+            Moment::Stop | Moment::SubagentStop => What::Stop {
+                output: None,
+                already_held: fields.flag("stop_hook_active")?,
+                transcript: fields.maybe("transcriptPath")?.map(PathBuf::from),
+            },
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },
         };

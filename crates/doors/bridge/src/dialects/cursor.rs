@@ -45,7 +45,7 @@ impl Dialect for Cursor {
             }
             Moment::Stop | Moment::SubagentStop => {
                 let loops = raw["loop_count"].as_u64().ok_or("`loop_count` is no number")?;
-                What::Stop { output: None, already_held: loops > 0 }
+                What::Stop { output: None, already_held: loops > 0, transcript: None }
             }
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },

@@ -42,9 +42,11 @@ impl Dialect for Gemini {
                 let (result, structured) = result(&blocks(content));
                 What::After { call: call(fields)?, result, structured, is_error }
             }
-            Moment::Stop | Moment::SubagentStop => {
-                What::Stop { output: fields.owned("prompt_response")?, already_held: fields.flag("stop_hook_active")? }
-            }
+            Moment::Stop | Moment::SubagentStop => What::Stop {
+                output: fields.owned("prompt_response")?,
+                already_held: fields.flag("stop_hook_active")?,
+                transcript: None,
+            },
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },
         };

@@ -41,6 +41,7 @@ impl Dialect for Goose {
             Moment::Stop | Moment::SubagentStop => What::Stop {
                 output: fields.owned("last_assistant_message")?,
                 already_held: fields.flag("stop_hook_active")?,
+                transcript: None,
             },
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },

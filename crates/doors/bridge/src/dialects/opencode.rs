@@ -38,7 +38,9 @@ impl Dialect for OpenCode {
                 let (result, structured) = result(fields.value("result")?);
                 What::After { call: call(fields)?, result, structured, is_error: false }
             }
-            Moment::Stop | Moment::SubagentStop => What::Stop { output: fields.owned("output")?, already_held: true },
+            Moment::Stop | Moment::SubagentStop => {
+                What::Stop { output: fields.owned("output")?, already_held: true, transcript: None }
+            }
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: None },
         };

@@ -201,8 +201,8 @@ impl Talk<'_> {
         let door = Door::new(Harness::ClaudeAgentSdk, Some(event.to_owned()), Escalate::Wait, 0);
         let printed = match door.ask(request["input"].to_string().as_bytes()) {
             Err(printed) => printed,
-            Ok(asked) => {
-                let reply = self.desk.answer(&asked.request.ask, self.helpers, None).await;
+            Ok((asked, request)) => {
+                let reply = self.desk.answer(&request.ask, self.helpers, None).await;
                 door.say(&asked, Ok(reply))
             }
         };

@@ -1,0 +1,215 @@
+//! `hookwright install` and `uninstall`: a harness's configuration, with what changes, what can't be enforced there, and a probe.
+
+use crate::args::{BridgeEscalate, InstallArgs, InstallScope, UninstallArgs};
+use crate::exit::{self, CliError, CliResult};
+use crate::installed::{self, Installed};
+use crate::settings::{Settings, shown};
+use crate::terminal::{data, note};
+use hookwright_bridge::install::{self, InstallError, Launch, Places, Scope, Shape, Target};
+use hookwright_bridge::{Escalate, Harness};
+use similar::TextDiff;
+use std::path::{Path, PathBuf};
+
+mod codex;
+mod limits;
+mod probe;
+
+/// A file, and how it is to change; none: it is to be gone.
+struct Change {
+    path: PathBuf,
+    before: Option<String>,
+    after: Option<String>,
+    executable: bool,
+}
+
+impl Change {
+    fn is_none(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// Prints the difference.
+    fn show(&self) {
+        let (old, new) = (self.before.as_deref().unwrap_or_default(), self.after.as_deref().unwrap_or_default());
+        let path = shown(&self.path);
+        let [from, to] =
+            [&self.before, &self.after].map(|text| if text.is_some() { path.clone() } else { "/dev/null".to_owned() });
+        let diff = TextDiff::from_lines(old, new);
+        let text = diff.unified_diff().context_radius(2).header(&from, &to).to_string();
+        data(&hookwright_core::text::escape_block(&text));
+    }
+
+    fn write(&self, installed: &mut Installed) -> CliResult<()> {
+        let Some(after) = &self.after else {
+            installed::remove(&self.path)?;
+            return installed.forget(&self.path);
+        };
+        installed.remember(&self.path, self.before.as_deref(), after)?;
+        installed::write(&self.path, after, Some(if self.executable { 0o755 } else { 0o644 }))
+    }
+}
+
+pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
+    let harness = harness(&args.harness)?;
+    let scope = scope(args.scope);
+    let places = places(settings)?;
+    let launch = launch(settings, args)?;
+    let targets = install::targets(harness, scope, &places).map_err(|e| failed(&e, None))?;
+    let mut changes = Vec::new();
+    for target in &targets {
+        let before = installed::text(&target.path)?;
+        let after = install::with(harness, target, before.as_deref(), &launch).map_err(|e| failed(&e, Some(target)))?;
+        changes.push(Change { path: target.path.clone(), before, after: Some(after), executable: target.executable });
+    }
+    let changed = changes.iter().any(|change| !change.is_none());
+    changes.iter().filter(|change| !change.is_none()).for_each(Change::show);
+    if args.dry_run {
+        note(if changed { "nothing was changed (--dry-run)" } else { "nothing would change: it is installed" });
+        limits::tell(harness, scope);
+        return Ok(exit::OK);
+    }
+    let mut installed = Installed::read(&settings.env)?;
+    for change in changes.iter().filter(|change| !change.is_none()) {
+        change.write(&mut installed)?;
+    }
+    note(&format!("{}: {}", harness.title(), if changed { "installed" } else { "it was installed already" }));
+    let trusted = if harness == Harness::Codex && scope != Scope::Managed {
+        codex::trust(settings, &places, &targets[0].path, &mut installed)?
+    } else {
+        true
+    };
+    limits::tell(harness, scope);
+    let probed = probe::run(settings, harness, &launch)?;
+    Ok(if probed && trusted { exit::OK } else { exit::FAILED })
+}
+
+pub(crate) fn uninstall(settings: &Settings, args: &UninstallArgs) -> CliResult {
+    let harness = harness(&args.harness)?;
+    let places = places(settings)?;
+    let scope = scope(args.scope);
+    let targets = install::targets(harness, scope, &places).map_err(|e| failed(&e, None))?;
+    let mut installed = Installed::read(&settings.env)?;
+    let mut changes = Vec::new();
+    if harness == Harness::Codex && scope != Scope::Managed {
+        changes.extend(codex::distrust(&places, &targets[0].path, &installed)?);
+    }
+    for target in &targets {
+        let Some(before) = installed::text(&target.path)? else { continue };
+        let after = match installed.untouched(&target.path, &before) {
+            Some(kept) => kept.before.clone(),
+            None => install::without(harness, target, &before).map_err(|e| failed(&e, Some(target)))?,
+        };
+        changes.push(Change { path: target.path.clone(), before: Some(before), after, executable: target.executable });
+    }
+    let changes: Vec<Change> = changes.into_iter().filter(|change| !change.is_none()).collect();
+    changes.iter().for_each(Change::show);
+    if args.dry_run {
+        note("nothing was changed (--dry-run)");
+        return Ok(exit::OK);
+    }
+    for change in &changes {
+        match &change.after {
+            None => change.write(&mut installed)?,
+            Some(text) => {
+                installed::write(&change.path, text, None)?;
+                installed.forget(&change.path)?;
+            }
+        }
+        remove_empty(&change.path, &places);
+    }
+    note(&format!(
+        "{}: {}",
+        harness.title(),
+        if changes.is_empty() { "nothing of ours was there" } else { "uninstalled" }
+    ));
+    Ok(exit::OK)
+}
+
+/// Folders that hold nothing any more and have our name go too.
+fn remove_empty(path: &Path, places: &Places) {
+    for folder in path.ancestors().skip(1).take_while(|folder| **folder != places.home && **folder != places.project) {
+        let is_ours = folder.ancestors().any(|above| above.file_name().is_some_and(|name| name == "hookwright"));
+        if !is_ours || std::fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+}
+
+fn harness(id: &str) -> CliResult<Harness> {
+    Harness::of(id).ok_or_else(|| {
+        let known: Vec<&str> = Harness::ALL.iter().map(|harness| harness.id()).collect();
+        let nearest = known.iter().copied().min_by_key(|other| distance(id, other));
+        let error = CliError::usage(format!(
+            "there is no bridge to {:?}; there is one to {}",
+            hookwright_core::text::shown(id, 60),
+            known.join(", ")
+        ));
+        match nearest.filter(|other| distance(id, other) <= 4) {
+            Some(nearest) => error.hint(format!("did you mean `{nearest}`?")),
+            None => error,
+        }
+    })
+}
+
+/// How many letters are not the same, roughly: a name inside another is near.
+fn distance(a: &str, b: &str) -> usize {
+    if !a.is_empty() && b.starts_with(a) {
+        0
+    } else {
+        a.chars().zip(b.chars()).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
+    }
+}
+
+fn scope(scope: InstallScope) -> Scope {
+    match scope {
+        InstallScope::User => Scope::User,
+        InstallScope::Project => Scope::Project,
+        InstallScope::Managed => Scope::Managed,
+    }
+}
+
+fn places(settings: &Settings) -> CliResult<Places> {
+    let path = |name: &str| settings.env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home =
+        path("HOME").ok_or_else(|| CliError::usage("HOME is not set, so no harness's configuration can be found"))?;
+    Ok(Places {
+        home,
+        project: settings.cwd.clone(),
+        root: PathBuf::from("/"),
+        config: path("XDG_CONFIG_HOME"),
+        claude: path("CLAUDE_CONFIG_DIR"),
+        codex: path("CODEX_HOME"),
+        copilot: path("COPILOT_HOME"),
+    })
+}
+
+fn launch(settings: &Settings, args: &InstallArgs) -> CliResult<Launch> {
+    let program =
+        std::env::current_exe().map_err(|e| CliError::failed(format!("this program's own path is not known: {e}")))?;
+    if !program.file_name().is_some_and(|name| name == "hookwright") {
+        return Err(CliError::usage(format!("{} is not called `hookwright`", program.display()))
+            .hint("`uninstall` and a second `install` find their entries by that name; rename the program"));
+    }
+    let store = hookwright_node::Place::of(&settings.db()?).store().to_owned();
+    Ok(Launch {
+        program,
+        store,
+        escalate: match args.escalate {
+            BridgeEscalate::Wait => Escalate::Wait,
+            BridgeEscalate::Ask => Escalate::Ask,
+        },
+        deadline_s: args.deadline,
+    })
+}
+
+fn failed(error: &InstallError, target: Option<&Target>) -> CliError {
+    match (error, target) {
+        (InstallError::Foreign(_), Some(target)) => {
+            let hint = match target.shape {
+                Shape::Ours { .. } => "move it away, then install again",
+                Shape::Hooks | Shape::Requirements => "mend it, then install again; nothing was changed",
+            };
+            CliError::usage(format!("{}: {error}", shown(&target.path))).hint(hint)
+        }
+        _ => CliError::usage(error.to_string()),
+    }
+}

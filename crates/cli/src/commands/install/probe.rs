@@ -1,0 +1,65 @@
+//! The probe: the command that now stands in the harness's configuration is run, exactly as it stands there, with a call that nobody makes.
+//! Its answer must be the harness's no.
+
+use crate::exit::CliResult;
+use crate::settings::Settings;
+use crate::terminal::note;
+use hookwright_bridge::install::{self, Launch};
+use hookwright_bridge::{Harness, Moment, PROBE_TOOL, probe_payload};
+use hookwright_core::text;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+/// Characters of what a probe said that are shown.
+const SHOWN: u32 = 300;
+
+/// Runs it. Whether a no was a no.
+pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> CliResult<bool> {
+    let nonce = uuid::Uuid::new_v4().simple().to_string();
+    let before = install::commands(harness, launch).into_iter().find(|(_, moment, _)| *moment == Moment::Before);
+    let Some((event, _, line)) = before else { return Ok(false) };
+    let payload = probe_payload(harness, event, &nonce, &settings.cwd.to_string_lossy());
+    let said = match shell(&line, &payload) {
+        Ok(said) => said,
+        Err(error) => {
+            note(&format!("probe: FAILED: the command can't be run: {error}"));
+            return Ok(false);
+        }
+    };
+    let denies = hookwright_bridge::denies(harness, event, &said.0, said.1);
+    if !denies {
+        note(&format!(
+            "probe: FAILED: the command let a call of {PROBE_TOOL} through: {}",
+            text::shown(&said.0, SHOWN)
+        ));
+        return Ok(false);
+    }
+    if said.0.contains(&nonce) {
+        note(
+            "probe: a call was put to the node through the installed command, and its no came out as the harness's deny",
+        );
+    } else {
+        note(&format!("probe: the installed command denies, but no node answered: {}", text::shown(&said.0, SHOWN)));
+        note("probe: until a node runs for this store, every call is denied");
+    }
+    Ok(true)
+}
+
+/// What the line says, and its code. Its input is small: it can be written whole before anything is read.
+fn shell(line: &str, payload: &str) -> std::io::Result<(String, Option<i32>)> {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", line])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its input says so by its answer.
+        let _ = stdin.write_all(payload.as_bytes());
+    }
+    let mut said = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(1024 * 1024).read_to_string(&mut said)?;
+    }
+    Ok((said, child.wait()?.code()))
+}

@@ -1,0 +1,176 @@
+//! `hookwright serve`: the local node.
+
+use crate::args::{Output, ServeArgs};
+use crate::exit::{self, CliError, CliResult};
+use crate::node::{self, Home};
+use crate::settings::Settings;
+use crate::terminal::{data, json_line, note};
+use hookwright_core::text::escape;
+use hookwright_node::{About, Claim, Claimed, Ended, Options, Running, claim, ensure};
+use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long another process may take to start or end as the node of the same store.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What `serve --output json` prints, on one line, once a node listens.
+#[derive(Debug, Serialize)]
+struct Ready<'a> {
+    /// Whether it ran already.
+    already_running: bool,
+    pid: u32,
+    socket: &'a str,
+    store: &'a str,
+}
+
+pub(crate) async fn run(mut settings: Settings, args: ServeArgs) -> CliResult {
+    if args.detached {
+        // Signals of the terminal, or of the group of whoever started it, are not for the node.
+        let _ = rustix::process::setsid();
+    }
+    let tenants = Home::tenants(&mut settings, &args.plugins)?;
+    let place = node::place(&settings)?;
+    if args.background {
+        drop(tenants);
+        return background(&settings, &args).await;
+    }
+    prepare(place.store())?;
+    let asked = place.clone();
+    let claimed = tokio::task::spawn_blocking(move || claim(&asked, PATIENCE)).await;
+    let claimed = claimed.map_err(|e| CliError::failed(format!("the node can't be started: {e}")))?;
+    let claimed = match claimed.map_err(|e| CliError::failed(escape(&e.to_string())))? {
+        Claim::Theirs(running) => {
+            say(args.output, true, &running.socket, &running);
+            return Ok(exit::OK);
+        }
+        Claim::Ours(claimed) => claimed,
+    };
+    be_the_node(settings, tenants, claimed, &args).await
+}
+
+async fn be_the_node(
+    settings: Settings,
+    tenants: Vec<crate::setup::Tenant>,
+    claimed: Claimed,
+    args: &ServeArgs,
+) -> CliResult {
+    let signals = Signals::listen();
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        config: settings.config_file.as_ref().map(|file| crate::settings::real(file)),
+        config_digest: settings.config_digest(),
+        started_ms: SystemClock.now_ms(),
+    };
+    let sockets = node::sockets(&settings);
+    let home = Arc::new(Home::start(settings, tenants)?);
+    let mut node = match claimed.listen(&sockets, about.clone()) {
+        Ok(node) => node,
+        Err(why) => {
+            home.shutdown().await;
+            return Err(CliError::failed(why).hint("choose another one with `socket:` in hookwright.yaml"));
+        }
+    };
+    say(args.output, false, &node.socket().to_string_lossy(), &node.running());
+    let stop = CancellationToken::new();
+    let tending = tokio::spawn(node::tend(home.clone(), stop.clone()));
+    let options = Options { idle: args.idle.map(Duration::from_secs), ..Options::default() };
+    let ended = tokio::select! {
+        ended = node.serve(home.clone(), options, signals.told.clone()) => ended,
+        () = signals.hurry.cancelled() => return Ok(hurried()),
+    };
+    stop.cancel();
+    let leaving = async {
+        let _ = tending.await;
+        home.shutdown().await;
+    };
+    tokio::select! {
+        () = leaving => {}
+        () = signals.hurry.cancelled() => return Ok(hurried()),
+    }
+    // What waits to be written is written, and leases are given back, before another process may be the node.
+    drop(home);
+    drop(node);
+    match ended {
+        Ended::Idle => note("the node had nothing to do, and has ended"),
+        Ended::Asked => note("the node was asked to end, and has ended"),
+        Ended::Told => {
+            note("the node has ended; its jobs are left to be gone on with");
+            return Ok(exit::STOPPED);
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Nothing is waited for any more: servers are killed where their hosts are dropped, and by the watchdog.
+fn hurried() -> u8 {
+    note("note: told to stop twice: servers are not waited for");
+    exit::STOPPED
+}
+
+/// Starts a node as a process of its own, if none runs.
+async fn background(settings: &Settings, args: &ServeArgs) -> CliResult {
+    let place = node::place(settings)?;
+    prepare(place.store())?;
+    let start = node::start(settings, &args.plugins, args.idle)?;
+    let log = place.log_file();
+    let started = tokio::task::spawn_blocking(move || {
+        let before = hookwright_node::client::hello(&place, Duration::from_secs(2)).ok().map(|node| node.pid);
+        ensure(&place, &start, PATIENCE).map(|running| (before == Some(running.pid), running))
+    });
+    let started = started.await.map_err(|e| CliError::failed(format!("the node can't be started: {e}")))?;
+    let (already, running) = started.map_err(|error| {
+        let code = if matches!(error, hookwright_node::EnsureError::Ended { .. }) { exit::USAGE } else { exit::FAILED };
+        let hint = format!("what it says stands in {}", crate::settings::shown(&log));
+        CliError { code, ..CliError::failed(error.to_string()) }.hint(hint)
+    })?;
+    say(args.output, already, &running.socket, &running);
+    Ok(exit::OK)
+}
+
+/// The store's folder: the lock stands there before the store does.
+fn prepare(store: &Path) -> CliResult<()> {
+    let Some(folder) = store.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
+    if folder.file_name().is_some_and(|name| name == ".hookwright") {
+        return crate::store::prepare_folder(folder);
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|e| CliError::failed(format!("the folder {} can't be made: {e}", crate::settings::shown(folder))))
+}
+
+fn say(output: Output, already_running: bool, socket: &str, node: &Running) {
+    match output {
+        Output::Json => json_line(&Ready { already_running, pid: node.pid, socket, store: &node.store }),
+        Output::Text if already_running => {
+            data(&format!("a node runs already (process {}), listening on {}", node.pid, escape(socket)));
+        }
+        Output::Text => data(&format!("listening on {}", escape(socket))),
+    }
+}
+
+/// The signals that tell the process to end, heard from the start.
+struct Signals {
+    told: CancellationToken,
+    /// Told a second time.
+    hurry: CancellationToken,
+}
+
+impl Signals {
+    fn listen() -> Self {
+        let (told, hurry) = (CancellationToken::new(), CancellationToken::new());
+        let (first, second) = (told.clone(), hurry.clone());
+        tokio::spawn(async move {
+            for token in [first, second] {
+                tokio::select! {
+                    () = crate::signals::stop() => {}
+                    _ = tokio::signal::ctrl_c() => {}
+                }
+                token.cancel();
+            }
+        });
+        Self { told, hurry }
+    }
+}
