@@ -5,7 +5,7 @@
 
 use super::Launch;
 use super::child::{Child, Input};
-use crate::ask::Escalate;
+use crate::ask::{Escalate, Reply};
 use crate::desk::Desk;
 use crate::door::{Door, Trouble};
 use crate::harness::Harness;
@@ -199,20 +199,22 @@ impl Talk<'_> {
     async fn hook(&self, request: &Value) -> Value {
         let event = request["callback_id"].as_str().unwrap_or_default();
         let door = Door::new(Harness::ClaudeAgentSdk, Some(event.to_owned()), Escalate::Wait, 0);
-        let printed = match door.ask(request["input"].to_string().as_bytes()) {
-            Err(printed) => printed,
+        let (printed, goes_on) = match door.ask(request["input"].to_string().as_bytes()) {
+            Err(printed) => (printed, false),
             Ok((asked, request)) => {
                 let reply = self.desk.answer(&request.ask, self.helpers, None).await;
-                door.say(&asked, Ok(reply))
+                let goes_on = matches!(reply, Reply::Allow | Reply::Rewrite { .. });
+                (door.say(&asked, Ok(reply)), goes_on)
             }
         };
-        let answer: Value = serde_json::from_str(&printed.stdout).unwrap_or_else(|error| {
+        let mut answer: Value = serde_json::from_str(&printed.stdout).unwrap_or_else(|error| {
             let printed = door.refuse(Trouble::Own { why: error.to_string() });
             serde_json::from_str(&printed.stdout).unwrap_or_default()
         });
-        if event == "PreToolUse" && answer == json!({}) {
+        if event == "PreToolUse" && goes_on && answer["hookSpecificOutput"]["permissionDecision"].is_null() {
             // There is no person at this session: who else would allow it?
-            return json!({"hookSpecificOutput": {"hookEventName": event, "permissionDecision": "allow"}});
+            answer["hookSpecificOutput"]["hookEventName"] = event.into();
+            answer["hookSpecificOutput"]["permissionDecision"] = "allow".into();
         }
         answer
     }
