@@ -9,7 +9,6 @@ use hookwright_core::text::escape;
 use hookwright_node::{About, Claim, Claimed, Ended, Options, Running, claim, ensure};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +37,7 @@ pub(crate) async fn run(mut settings: Settings, args: ServeArgs) -> CliResult {
         drop(tenants);
         return background(&settings, &args).await;
     }
-    prepare(place.store())?;
+    node::prepare(place.store())?;
     let asked = place.clone();
     let claimed = tokio::task::spawn_blocking(move || claim(&asked, PATIENCE)).await;
     let claimed = claimed.map_err(|e| CliError::failed(format!("the node can't be started: {e}")))?;
@@ -114,7 +113,6 @@ fn hurried() -> u8 {
 /// Starts a node as a process of its own, if none runs.
 async fn background(settings: &Settings, args: &ServeArgs) -> CliResult {
     let place = node::place(settings)?;
-    prepare(place.store())?;
     let start = node::start(settings, &args.plugins, args.idle)?;
     let log = place.log_file();
     let started = tokio::task::spawn_blocking(move || {
@@ -129,16 +127,6 @@ async fn background(settings: &Settings, args: &ServeArgs) -> CliResult {
     })?;
     say(args.output, already, &running.socket, &running);
     Ok(exit::OK)
-}
-
-/// The store's folder: the lock stands there before the store does.
-fn prepare(store: &Path) -> CliResult<()> {
-    let Some(folder) = store.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
-    if folder.file_name().is_some_and(|name| name == ".hookwright") {
-        return crate::store::prepare_folder(folder);
-    }
-    std::fs::create_dir_all(folder)
-        .map_err(|e| CliError::failed(format!("the folder {} can't be made: {e}", crate::settings::shown(folder))))
 }
 
 fn say(output: Output, already_running: bool, socket: &str, node: &Running) {

@@ -33,6 +33,9 @@ fn of_twenty_that_start_a_node_at_once_one_does_and_all_get_it() {
     let pid = i32::try_from(*pids.iter().next().unwrap()).unwrap();
     let socket = socket(&world);
     assert!(lives(pid) && socket.exists());
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    assert_eq!((fields[2], fields[3]), (&*pid.to_string(), &*pid.to_string()), "its group and session are its own");
     // What started it has ended long since; it ends when it has nothing to do, though it is looked at.
     eventually("it ends when it is idle", || {
         world.call(&["status", "--db", "jobs.db"]);
