@@ -41,7 +41,12 @@ pub(crate) async fn run(mut settings: Settings, args: ServeArgs) -> CliResult {
     let asked = place.clone();
     let claimed = tokio::task::spawn_blocking(move || claim(&asked, PATIENCE)).await;
     let claimed = claimed.map_err(|e| CliError::failed(format!("the node can't be started: {e}")))?;
-    let claimed = match claimed.map_err(|e| CliError::failed(escape(&e.to_string())))? {
+    let silent = |e: hookwright_node::ClaimError| {
+        let hint = "look at that process; SIGTERM ends it, its jobs are left to be gone on with";
+        let failed = CliError::failed(escape(&e.to_string()));
+        if matches!(e, hookwright_node::ClaimError::Silent { .. }) { failed.hint(hint) } else { failed }
+    };
+    let claimed = match claimed.map_err(silent)? {
         Claim::Theirs(running) => {
             say(args.output, true, &running.socket, &running);
             return Ok(exit::OK);
@@ -66,7 +71,7 @@ async fn be_the_node(
     };
     let sockets = node::sockets(&settings);
     let home = Arc::new(Home::start(settings, tenants)?);
-    let mut node = match claimed.listen(&sockets, about.clone()) {
+    let mut node = match claimed.listen(sockets, about) {
         Ok(node) => node,
         Err(why) => {
             home.shutdown().await;
