@@ -79,6 +79,19 @@ async fn stop_ends_the_node_and_lets_go_what_hangs() {
 }
 
 #[tokio::test]
+async fn who_says_nothing_does_not_hold_the_end_up() {
+    let world = World::start(Options { grace: PATIENCE, ..Options::default() });
+    let mut held = vec![];
+    for _ in 0..5 {
+        held.push(tokio::net::UnixStream::connect(&world.socket).await.unwrap());
+    }
+    let start = Instant::now();
+    world.told.cancel();
+    assert_eq!(world.serving.await.unwrap(), Ended::Told);
+    assert!(start.elapsed() < PATIENCE / 3, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
 async fn what_is_nearly_done_is_answered_before_the_end() {
     let world = World::start(Options::default());
     let place = world.place.clone();
