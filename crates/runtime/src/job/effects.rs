@@ -306,7 +306,7 @@ impl Workshop {
                     rest: read.rest.map(&mut keep),
                 }
             }
-            CallOutcome::RpcError { code, message } => {
+            CallOutcome::RpcError { code, message, .. } => {
                 ToolOutcome::Failed { why: format!("error {code}: {}", text::reason(Some(&message), 2_000)) }
             }
             CallOutcome::TimedOut { late: answer } => {

@@ -266,7 +266,7 @@ async fn a_jsonrpc_error_under_an_http_error_is_told_as_such() {
     })
     .await;
     assert!(
-        matches!(call(&host, "a.f", json!({}), LONG).await, CallOutcome::RpcError { code: -32000, message } if message == "no luck")
+        matches!(call(&host, "a.f", json!({}), LONG).await, CallOutcome::RpcError { code: -32000, message, .. } if message == "no luck")
     );
 }
 
