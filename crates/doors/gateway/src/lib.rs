@@ -29,5 +29,6 @@ mod wire;
 mod wiring;
 
 pub use gateway::{Deciders, Options};
+pub use http::{HttpOptions, listen};
 pub use stdio::{Ended, serve};
 pub use wiring::{Client, Wiring};

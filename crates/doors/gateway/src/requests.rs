@@ -13,13 +13,16 @@ use std::sync::Arc;
 
 /// Answers a request; none where it was cancelled.
 pub(crate) async fn answer(session: &Arc<Session>, request: Request, way: &Way) -> Option<Vec<u8>> {
-    let Ok(_slot) = session.slots.try_acquire() else {
-        let fault = Fault::new(wire::BUSY, format!("{} requests are under way already", crate::session::REQUESTS));
-        return Some(wire::error(Some(&request.id), &fault));
-    };
-    let Some(under_way) = session.begin(request.id.text()) else {
+    let key = request.id.text().to_owned();
+    answer_as(session, request, &key, way).await
+}
+
+/// As [`answer`], where a client's ids need not differ: what is under way goes by a key of ours.
+pub(crate) async fn answer_as(session: &Arc<Session>, request: Request, key: &str, way: &Way) -> Option<Vec<u8>> {
+    let id = &request.id;
+    let Some(under_way) = session.begin(key) else {
         let fault = Fault::new(wire::INVALID_REQUEST, "a request of this id is under way already");
-        return Some(wire::error(Some(&request.id), &fault));
+        return Some(wire::error(Some(id), &fault));
     };
     let outcome = if request.method == "tools/call" {
         call::call(session, &request, &under_way, way).await
@@ -33,10 +36,10 @@ pub(crate) async fn answer(session: &Arc<Session>, request: Request, way: &Way) 
     match outcome {
         Ok(Some(result)) => {
             let result = if session.modern { wire::complete(result) } else { wire::plain(result) };
-            Some(wire::result(&request.id, &Value::Object(result)))
+            Some(wire::result(id, &Value::Object(result)))
         }
         Ok(None) => None,
-        Err(fault) => Some(wire::error(Some(&request.id), &fault)),
+        Err(fault) => Some(wire::error(Some(id), &fault)),
     }
 }
 
@@ -89,12 +92,22 @@ pub(crate) async fn notified(session: &Arc<Session>, method: &str, params: Optio
     }
 }
 
+pub(crate) fn busy() -> Fault {
+    Fault::new(wire::BUSY, format!("{} requests are under way already", crate::session::REQUESTS))
+}
+
 /// Takes in any message of a session that is open. A request is answered on a task of its own, over its way.
 pub(crate) async fn take(session: &Arc<Session>, incoming: Incoming, way: &Way) {
     match incoming {
         Incoming::Request(request) => {
+            // Said here, so that a client which reads nothing is not read on either.
+            let Ok(slot) = session.slots.clone().try_acquire_owned() else {
+                way.send(wire::error(Some(&request.id), &busy())).await;
+                return;
+            };
             let (session, way) = (session.clone(), way.clone());
             tokio::spawn(async move {
+                let _slot = slot;
                 if let Some(answer) = answer(&session, request, &way).await {
                     way.send(answer).await;
                 }

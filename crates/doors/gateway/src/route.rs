@@ -2,7 +2,7 @@
 //!
 //! Invariant: what two servers have under one name goes to the first in the tenant's order, always.
 
-use crate::session::{Session, lock};
+use crate::session::Session;
 use crate::wire::{self, Fault};
 use hookwright_core::manifest::Pass;
 use hookwright_runtime::ports::tools::CallOutcome;
@@ -128,10 +128,5 @@ impl Session {
     pub(crate) fn prompt_name(&self, tool: &str, name: &str) -> String {
         let alone = self.gateway.options.bare_names && self.homes(Pass::Prompts, "prompts").len() == 1;
         if alone { name.to_owned() } else { format!("{tool}.{name}") }
-    }
-
-    /// How many requests wait for input is for those who end idle sessions.
-    pub(crate) fn is_parked(&self) -> bool {
-        !lock(&self.parked).is_empty()
     }
 }

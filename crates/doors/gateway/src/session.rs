@@ -142,7 +142,7 @@ impl Session {
 
     /// For how long nothing was asked; none where something is under way.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        let waits = !lock(&self.requests).is_empty();
+        let waits = !lock(&self.requests).is_empty() || !lock(&self.parked).is_empty();
         (!waits).then(|| lock(&self.used).elapsed())
     }
 

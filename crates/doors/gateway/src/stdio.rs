@@ -41,7 +41,7 @@ where
     let gateway = Gateway::new(wiring, options);
     let (way, out) = Way::new();
     let mut writing = tokio::spawn(write(out, writer));
-    let mut talk = Talk { gateway: gateway.clone(), way, session: None, revision: None };
+    let mut talk = Talk { gateway: gateway.clone(), way, session: None };
     let mut lines = Lines::new(reader, gateway.options.message_bytes);
     let ended = loop {
         let line = tokio::select! {
@@ -53,7 +53,11 @@ where
             line = lines.next() => line,
         };
         match line {
-            Ok(Some(line)) => talk.line(line).await,
+            Ok(Some(line)) => tokio::select! {
+                biased;
+                () = stop.cancelled() => break Ended::Closed,
+                () = talk.line(line) => {}
+            },
             Ok(None) => break Ended::Closed,
             Err(e) => break Ended::Broken(text::shown(&e.to_string(), 500)),
         }
@@ -98,8 +102,6 @@ struct Talk {
     gateway: Arc<Gateway>,
     way: Way,
     session: Option<Arc<Session>>,
-    /// What `initialize` agreed upon.
-    revision: Option<&'static str>,
 }
 
 impl Talk {
@@ -118,7 +120,9 @@ impl Talk {
                     requests::take(session, other, &self.way).await;
                 }
             }
-            Err((id, fault)) => drop(self.way.send(wire::error(id.as_ref(), &fault)).await),
+            Err((id, fault)) => {
+                self.way.send(wire::error(id.as_ref(), &fault)).await;
+            }
         }
     }
 
@@ -128,7 +132,8 @@ impl Talk {
         }
         if self.session.is_none() {
             if request.method == "ping" {
-                return drop(self.way.send(wire::result(&request.id, &Value::Object(Map::new()))).await);
+                self.way.send(wire::result(&request.id, &Value::Object(Map::new()))).await;
+                return;
             }
             let meta = wire::meta(request.params.as_deref());
             let fault = match (&meta.version, meta.capabilities) {
@@ -153,7 +158,8 @@ impl Talk {
                 }
             };
             if let Some(fault) = fault {
-                return drop(self.way.send(wire::error(Some(&request.id), &fault)).await);
+                self.way.send(wire::error(Some(&request.id), &fault)).await;
+                return;
             }
         }
         let Some(session) = &self.session else { return };
@@ -165,7 +171,8 @@ impl Talk {
                 None => Some(Fault::new(wire::INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/protocolVersion")),
             };
             if let Some(fault) = fault {
-                return drop(self.way.send(wire::error(Some(&request.id), &fault)).await);
+                self.way.send(wire::error(Some(&request.id), &fault)).await;
+                return;
             }
         }
         requests::take(session, Incoming::Request(request), &self.way).await;
@@ -181,7 +188,6 @@ impl Talk {
                         session.desk.listen(Listener { way: self.way.clone(), subscription: None });
                         session.job();
                         let result = session.initialized(opening.revision).await;
-                        self.revision = Some(opening.revision);
                         self.session = Some(session);
                         Ok(result)
                     }

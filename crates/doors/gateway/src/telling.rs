@@ -34,11 +34,6 @@ impl Telling {
         Self(token.map(|token| Arc::new(Inner { token, state: state() })))
     }
 
-    /// Whether anybody wants to know.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Hooks do not watch the result: the server's own words may go out.
     pub(crate) fn unwatched(&self) {
         if let Some(inner) = &self.0 {
