@@ -7,7 +7,7 @@ mod crash;
 mod door;
 mod subagents;
 
-pub(crate) use cancel::{cancel_below, cancel_idle, cancelled};
+pub(crate) use cancel::{NoModel, cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use subagents::TenantAgents;
 

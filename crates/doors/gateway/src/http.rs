@@ -11,7 +11,7 @@ mod sessions;
 use crate::desk::Listener;
 use crate::gateway::{Gateway, Options};
 use crate::requests;
-use crate::session::Session;
+use crate::session::{Farewell, Session};
 use crate::stdio::{Ended, Opening};
 use crate::way::Way;
 use crate::wire::{self, Fault, Id, Incoming, Request};
@@ -186,7 +186,7 @@ impl Server {
         let id = match self.sessions.put(session.clone()).await {
             Ok(id) => id,
             Err(fault) => {
-                session.end(true).await;
+                session.end(Farewell::Done).await;
                 return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &fault);
             }
         };
@@ -242,7 +242,7 @@ impl Server {
         match self.session(headers) {
             Ok(_) => {
                 if let Some(session) = header(headers, SESSION).and_then(|id| self.sessions.take(id)) {
-                    session.end(true).await;
+                    session.end(Farewell::Done).await;
                 }
                 reply::empty(StatusCode::NO_CONTENT)
             }

@@ -29,6 +29,17 @@ const INTRODUCTIONS: Duration = Duration::from_secs(10);
 /// Several changes of lists within this are told as one.
 const TOGETHER: Duration = Duration::from_millis(30);
 
+/// How a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// The client has done its work.
+    Done,
+    /// The client can't be spoken with any more.
+    BrokenOff,
+    /// The gateway was told to stop.
+    Stopped,
+}
+
 /// A client's session.
 pub(crate) struct Session {
     pub(crate) gateway: Arc<Gateway>,
@@ -106,8 +117,8 @@ impl Session {
         }
     }
 
-    /// The client is gone: its job ends, and what was under way for it.
-    pub(crate) async fn end(&self, done: bool) {
+    /// The client is gone, or we are: the job ends, and what was under way for it.
+    pub(crate) async fn end(&self, farewell: Farewell) {
         self.ended.cancel();
         for token in lock(&self.requests).values() {
             token.cancel();
@@ -116,8 +127,13 @@ impl Session {
         self.desk.shut();
         let job = lock(&self.job).clone();
         if let Some(job) = job {
-            let by = format!("the client {}, which went away", text::shown(&self.client.name, 100));
-            job.end(&by, done).await;
+            let by = match farewell {
+                Farewell::Done | Farewell::BrokenOff => {
+                    format!("the client {}, which went away", text::shown(&self.client.name, 100))
+                }
+                Farewell::Stopped => "the gateway, which was stopped".to_owned(),
+            };
+            job.end(&by, farewell == Farewell::Done).await;
         }
         self.tools.shutdown().await;
     }

@@ -6,7 +6,7 @@ use crate::desk::Listener;
 use crate::gateway::{Gateway, Options};
 use crate::lines::{Line, Lines};
 use crate::requests;
-use crate::session::Session;
+use crate::session::{Farewell, Session};
 use crate::way::Way;
 use crate::wire::{self, Fault, Incoming, Request};
 use crate::wiring::{Client, Wiring};
@@ -63,7 +63,12 @@ where
         }
     };
     if let Some(session) = &talk.session {
-        session.end(ended == Ended::Closed).await;
+        let farewell = match &ended {
+            Ended::Closed if stop.is_cancelled() => Farewell::Stopped,
+            Ended::Closed => Farewell::Done,
+            Ended::Broken(_) => Farewell::BrokenOff,
+        };
+        session.end(farewell).await;
     }
     drop(talk);
     // What was answered last is still written, to a client that reads.

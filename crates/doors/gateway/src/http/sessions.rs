@@ -4,7 +4,7 @@
 
 use super::Server;
 use crate::gateway::Gateway;
-use crate::session::{Session, lock};
+use crate::session::{Farewell, Session, lock};
 use crate::wire::{self, Fault};
 use crate::wiring::Client;
 use serde_json::{Map, Value};
@@ -91,12 +91,12 @@ impl Sessions {
                 .collect();
             ids.iter().filter_map(|id| all.remove(id)).collect()
         };
-        futures_util::future::join_all(gone.iter().map(|session| session.end(true))).await;
+        futures_util::future::join_all(gone.iter().map(|session| session.end(Farewell::Done))).await;
     }
 
     pub(super) async fn end_all(&self) {
         let all: Vec<_> = lock(&self.all).drain().map(|(_, session)| session).collect();
-        futures_util::future::join_all(all.iter().map(|session| session.end(true))).await;
+        futures_util::future::join_all(all.iter().map(|session| session.end(Farewell::Stopped))).await;
     }
 }
 
