@@ -143,9 +143,12 @@ impl Command {
             Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
-            Self::Acp(_) | Self::Gateway(_) | Self::Trust(_) | Self::New(_) | Self::Completions { .. } | Self::DemoServer(_) => {
-                Output::Text
-            }
+            Self::Acp(_)
+            | Self::Gateway(_)
+            | Self::Trust(_)
+            | Self::New(_)
+            | Self::Completions { .. }
+            | Self::DemoServer(_) => Output::Text,
         };
         output == Output::Json
     }

@@ -3,7 +3,7 @@
 //! Invariant: an id names one tool; where both have it, the session's own counts.
 //! Invariant: a session that nothing runs in costs no task.
 
-use crate::ports::tools::{Introduction, Progress, CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use crate::ports::tools::{CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolStatus, Tools};
 use hookwright_core::FunctionName;
 use serde_json::{Map, Value};
 use std::collections::HashSet;

@@ -183,7 +183,9 @@ fn lasting(why: String) -> Trouble {
 fn answer(reply: Reply, method: &str, secrets: &Secrets) -> Result<Value, Trouble> {
     match reply {
         Reply::Result { value, .. } => Ok(value),
-        Reply::Error { code, message, .. } => Err(Trouble::Refused(format!("{} ({code})", shown(&message, 500, secrets)))),
+        Reply::Error { code, message, .. } => {
+            Err(Trouble::Refused(format!("{} ({code})", shown(&message, 500, secrets))))
+        }
         // The endpoint is there and does not like the request: it may like the other one.
         Reply::Refused { status: 400 | 404 | 405 | 406 | 415 | 422, why } => Err(Trouble::Refused(why)),
         Reply::Refused { status, why } => {

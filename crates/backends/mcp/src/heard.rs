@@ -229,7 +229,12 @@ mod tests {
             heard.listen(Progress(Arc::new(move |params| got.lock().unwrap().push((name, Value::Object(params))))))
         };
         let (one, two) = (listen("one"), listen("two"));
-        let say = |token: u64| heard.notification("notifications/progress", Some(&raw(&json!({"progressToken": token, "progress": 1, "_meta": {"a": 1}}))));
+        let say = |token: u64| {
+            heard.notification(
+                "notifications/progress",
+                Some(&raw(&json!({"progressToken": token, "progress": 1, "_meta": {"a": 1}}))),
+            )
+        };
         say(two.token);
         say(99);
         let token = one.token;

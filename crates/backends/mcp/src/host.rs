@@ -7,7 +7,9 @@ use crate::spec::ToolSpec;
 use crate::tool::Tool;
 use hookwright_core::FunctionName;
 use hookwright_core::text::escape;
-use hookwright_runtime::ports::tools::{Introduction, Peer, Progress, CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use hookwright_runtime::ports::tools::{
+    CallOutcome, Introduction, ListedFunction, Peer, Progress, ToolDown, ToolStatus, Tools,
+};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,14 +49,13 @@ impl McpHost {
         let lists = broadcast::Sender::new(config.changes_kept.max(1));
         let config = Arc::new(config);
         let changes = broadcast::Sender::new(config.changes_kept.max(1));
-        let tools: Vec<_> =
-            specs
-                .into_iter()
-                .map(|spec| {
-                    let heard = Heard::new(&spec.id, lists.clone(), peer.clone());
-                    Tool::new(spec, Arc::clone(&config), changes.clone(), heard)
-                })
-                .collect();
+        let tools: Vec<_> = specs
+            .into_iter()
+            .map(|spec| {
+                let heard = Heard::new(&spec.id, lists.clone(), peer.clone());
+                Tool::new(spec, Arc::clone(&config), changes.clone(), heard)
+            })
+            .collect();
         for tool in &tools {
             tokio::spawn(Arc::clone(tool).supervise());
         }

@@ -12,7 +12,9 @@ use crate::listing;
 use crate::said::shown;
 use crate::spec::ToolSpec;
 use crate::stdio::Group;
-use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, PeerError, Progress, ToolDown, ToolState, ToolStatus};
+use hookwright_runtime::ports::tools::{
+    CallOutcome, ListedFunction, PeerError, Progress, ToolDown, ToolState, ToolStatus,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -249,7 +251,9 @@ impl Tool {
             }
             match reply {
                 // The same call goes on with what was asked for.
-                Reply::Result { value, .. } if is_input_required(&value) && self.heard.has_peer() && rounds < ROUNDS => {
+                Reply::Result { value, .. }
+                    if is_input_required(&value) && self.heard.has_peer() && rounds < ROUNDS =>
+                {
                     rounds += 1;
                     let left = limit.saturating_sub(since.elapsed());
                     match timeout(left, self.heard.inputs(&value["inputRequests"])).await {

@@ -106,9 +106,7 @@ fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::
 pub(crate) fn read(line: &[u8]) -> Result<Incoming<'_>, String> {
     let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|e| e.to_string())?;
     match (envelope.method, envelope.id) {
-        (Some(method), Some(id)) if id.get() != "null" => {
-            Ok(Incoming::Request { id, method, params: envelope.params })
-        }
+        (Some(method), Some(id)) if id.get() != "null" => Ok(Incoming::Request { id, method, params: envelope.params }),
         (Some(method), _) => Ok(Incoming::Notification { method, params: envelope.params }),
         (None, Some(id)) => {
             let id = id.get().parse().ok();

@@ -29,7 +29,11 @@ fn hurried() -> u8 {
 
 /// The address to listen on. Others than loopback are refused: what is sent there is neither encrypted nor anybody's but the sender's.
 fn address(text: &str) -> CliResult<SocketAddr> {
-    let with_port = if text.parse::<u16>().is_ok() { format!("127.0.0.1:{text}") } else { text.replace("localhost:", "127.0.0.1:") };
+    let with_port = if text.parse::<u16>().is_ok() {
+        format!("127.0.0.1:{text}")
+    } else {
+        text.replace("localhost:", "127.0.0.1:")
+    };
     let hint = "e.g. --http 127.0.0.1:8808, or --http 0 for a free port";
     let address: SocketAddr = with_port.parse().map_err(|_| {
         CliError::usage(format!("--http {:?} is no address", hookwright_core::text::shown(text, 100))).hint(hint)
@@ -45,11 +49,17 @@ fn token(settings: &Settings, args: &GatewayArgs) -> CliResult<Option<String>> {
     let token = settings.env.get(variable).map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
     token.map(Some).ok_or_else(|| {
         let shown = hookwright_core::text::shown(variable, 100);
-        CliError::usage(format!("--token-from names the variable {shown}, which is not set")).hint("set it, or leave the flag out")
+        CliError::usage(format!("--token-from names the variable {shown}, which is not set"))
+            .hint("set it, or leave the flag out")
     })
 }
 
-async fn talk(node: Arc<Node>, options: Options, http: Option<(TcpListener, HttpOptions)>, stop: CancellationToken) -> Ended {
+async fn talk(
+    node: Arc<Node>,
+    options: Options,
+    http: Option<(TcpListener, HttpOptions)>,
+    stop: CancellationToken,
+) -> Ended {
     match http {
         Some((listener, http)) => listen(node, options, http, listener, stop).await,
         None => {
@@ -121,7 +131,13 @@ mod tests {
 
     #[test]
     fn only_loopback_is_listened_on() {
-        for (text, address_of) in [("8808", "127.0.0.1:8808"), ("0", "127.0.0.1:0"), ("localhost:1", "127.0.0.1:1"), ("[::1]:2", "[::1]:2"), ("127.0.0.1:3", "127.0.0.1:3")] {
+        for (text, address_of) in [
+            ("8808", "127.0.0.1:8808"),
+            ("0", "127.0.0.1:0"),
+            ("localhost:1", "127.0.0.1:1"),
+            ("[::1]:2", "[::1]:2"),
+            ("127.0.0.1:3", "127.0.0.1:3"),
+        ] {
             assert_eq!(address(text).unwrap().to_string(), address_of);
         }
         for text in ["", "0.0.0.0:1", "10.0.0.1:1", "[::]:1", "example.com:80", "127.0.0.1", "70000"] {

@@ -3,8 +3,8 @@
 //! Invariant: it accepts every manifest that [`super::parse`] accepts, and refuses what is wrong in shape
 //! ([`crate::diagnostic::Code::is_structural`]); what needs more than shape (durations' bounds, unique ids, secrets) only the parser finds.
 
-use super::reserved::{BUILT_IN, HARNESSES};
 use super::Pass;
+use super::reserved::{BUILT_IN, HARNESSES};
 use crate::event::Moment;
 use crate::yaml::{ID_PATTERN, duration_pattern};
 use serde_json::{Value, json};

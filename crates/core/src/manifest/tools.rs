@@ -50,7 +50,8 @@ pub(super) fn tool(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option<
     if let (Some(Some(Scope::Node)), Some(passes), Some(entry)) = (scope, &passes, fields.entry("passes"))
         && let Some((name, _)) = Pass::NAMED.iter().find(|(_, pass)| pass.is_of_server() && passes.contains(pass))
     {
-        let message = format!("`{name}` can't be passed by a server that sessions share: whose client is asked or told?");
+        let message =
+            format!("`{name}` can't be passed by a server that sessions share: whose client is asked or told?");
         cx.read.error(entry.key_place, Code::KeyConflict, message).hint("leave out `scope: node`, or that entry");
         return None;
     }

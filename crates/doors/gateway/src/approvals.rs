@@ -99,7 +99,10 @@ impl Waiting {
         let (then, again) = if self.approval.event == hookwright_core::event::Moment::PostToolCall {
             ("call it again with exactly the same arguments to get the result; it will not be made a second time", "")
         } else {
-            ("call it again with exactly the same arguments, in this session: the approved call then goes through", ", once")
+            (
+                "call it again with exactly the same arguments, in this session: the approved call then goes through",
+                ", once",
+            )
         };
         format!(
             "{what} (approval {id}, asked for by {reasons}). Nobody has decided within {waited}. Once {id} is approved, {then}{again}. \
@@ -109,9 +112,8 @@ impl Waiting {
 
     /// The question in full, for a person at the client.
     pub(crate) fn question(&self, tool: &str) -> String {
-        let value = self.approval.value.value.as_deref().map(|value| {
-            serde_json::to_string_pretty(value).unwrap_or_default()
-        });
+        let value =
+            self.approval.value.value.as_deref().map(|value| serde_json::to_string_pretty(value).unwrap_or_default());
         let shown = text::shown(&value.unwrap_or_default(), 4_000).replace("\\n", "\n");
         let what = if self.approval.event == hookwright_core::event::Moment::PostToolCall {
             "result would be given"

@@ -101,7 +101,8 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
                 session.desk.watch(name.tool());
             }
             let logs = !session.modern || wire::meta(Some(raw)).log_level.is_some();
-            let at_desk = session.desk.open(name.as_ref().map_or("", |name| name.tool()), way.clone(), logs && !watched);
+            let at_desk =
+                session.desk.open(name.as_ref().map_or("", |name| name.tool()), way.clone(), logs && !watched);
             let asked = visit
                 .job
                 .outside
@@ -136,7 +137,9 @@ fn arguments(raw: Option<&RawValue>) -> (Value, Option<String>) {
     match json::parse_strict(raw.get()) {
         Ok(value @ Value::Object(_)) => (value, None),
         Ok(other) => (other, Some("its arguments are not a JSON object".to_owned())),
-        Err(e) => (Value::String(raw.get().chars().take(10_000).collect()), Some(format!("its arguments can't be read: {e}"))),
+        Err(e) => {
+            (Value::String(raw.get().chars().take(10_000).collect()), Some(format!("its arguments can't be read: {e}")))
+        }
     }
 }
 
@@ -222,7 +225,11 @@ impl Visit<'_> {
                     match self.job.outside.leave_call(&flight.call).await {
                         Ok(Left::Waits { .. }) => {
                             flight.disarm();
-                            return Ok(Some(if show { self.question(&flight, waiting) } else { self.left(&flight, waiting) }));
+                            return Ok(Some(if show {
+                                self.question(&flight, waiting)
+                            } else {
+                                self.left(&flight, waiting)
+                            }));
                         }
                         Ok(Left::Not) => self.job.watch.forget(&flight.call),
                         Err(_) => {

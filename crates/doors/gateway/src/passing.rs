@@ -15,7 +15,10 @@ impl Session {
     /// A request that is passed on to the right server; none where no manifest passes such a one.
     pub(crate) async fn passed(&self, method: &str, request: &Request) -> Result<Option<Map<String, Value>>, Fault> {
         let (kind, capability) = match method {
-            "resources/list" | "resources/templates/list" | "resources/read" | "resources/subscribe"
+            "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+            | "resources/subscribe"
             | "resources/unsubscribe" => (Pass::Resources, "resources"),
             "prompts/list" | "prompts/get" => (Pass::Prompts, "prompts"),
             "completion/complete" => (Pass::Completions, "completions"),
@@ -125,7 +128,12 @@ impl Session {
                 tool
             }
             (Some("ref/resource"), _, Some(uri)) => self.home_of_resource(uri).await?,
-            _ => return Err(Fault::new(wire::INVALID_PARAMS, "completion/complete needs a ref to a prompt or a resource")),
+            _ => {
+                return Err(Fault::new(
+                    wire::INVALID_PARAMS,
+                    "completion/complete needs a ref to a prompt or a resource",
+                ));
+            }
         };
         if !self.homes(Pass::Completions, "completions").contains(&tool) {
             return Err(Fault::new(wire::INVALID_PARAMS, format!("the tool {tool} passes no completions")));
@@ -146,7 +154,11 @@ impl Session {
     }
 
     /// `subscriptions/listen`: open until it is cancelled, or the session ends.
-    pub(crate) async fn subscribed(self: &Arc<Self>, request: &Request, way: &Way) -> Result<Map<String, Value>, Fault> {
+    pub(crate) async fn subscribed(
+        self: &Arc<Self>,
+        request: &Request,
+        way: &Way,
+    ) -> Result<Map<String, Value>, Fault> {
         let params = request.values()?;
         let wanted = params.get("notifications").and_then(Value::as_object).cloned().unwrap_or_default();
         let offers = self.offers().await.0;

@@ -117,4 +117,3 @@ pub(crate) async fn take(session: &Arc<Session>, incoming: Incoming, way: &Way) 
         Incoming::Answer { id, said } => session.desk.answered(id, said),
     }
 }
-

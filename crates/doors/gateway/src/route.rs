@@ -38,7 +38,12 @@ impl Session {
         self.passing(kind).into_iter().filter(has).collect()
     }
 
-    pub(crate) async fn pass(&self, tool: &str, method: &'static str, params: Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+    pub(crate) async fn pass(
+        &self,
+        tool: &str,
+        method: &'static str,
+        params: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Fault> {
         came(self.tools.pass(tool, method, Value::Object(params), LIMIT).await)
     }
 

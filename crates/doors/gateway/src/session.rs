@@ -191,8 +191,10 @@ impl Session {
         };
         let mut offers = json!({"tools": {"listChanged": true}});
         if has(Pass::Resources, "resources") {
-            let subscribe =
-                self.passing(Pass::Resources).iter().any(|t| self.introduction(t).capabilities["resources"]["subscribe"] == true);
+            let subscribe = self
+                .passing(Pass::Resources)
+                .iter()
+                .any(|t| self.introduction(t).capabilities["resources"]["subscribe"] == true);
             offers["resources"] = json!({"listChanged": true, "subscribe": subscribe});
         }
         if has(Pass::Prompts, "prompts") {

@@ -33,7 +33,13 @@ pub enum Ended {
 }
 
 /// Talks with one client until it goes away, or until `stop`. Then its job is over and its servers have left.
-pub async fn serve<R, W>(wiring: Arc<dyn Wiring>, options: Options, reader: R, writer: W, stop: CancellationToken) -> Ended
+pub async fn serve<R, W>(
+    wiring: Arc<dyn Wiring>,
+    options: Options,
+    reader: R,
+    writer: W,
+    stop: CancellationToken,
+) -> Ended
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -115,7 +121,13 @@ impl Talk {
             Line::Whole(line) => wire::read(line.trim_ascii()),
             Line::TooLong(bytes) => {
                 let limit = self.gateway.options.message_bytes;
-                Err((None, Fault::new(wire::INVALID_REQUEST, format!("a message of {bytes} bytes is over the limit of {limit}"))))
+                Err((
+                    None,
+                    Fault::new(
+                        wire::INVALID_REQUEST,
+                        format!("a message of {bytes} bytes is over the limit of {limit}"),
+                    ),
+                ))
             }
         };
         match incoming {
@@ -147,10 +159,9 @@ impl Talk {
                     "no session: send initialize first, or name the protocol revision in _meta",
                 )),
                 (Some(version), _) if version != wire::MODERN => Some(Fault::unsupported(version)),
-                (Some(_), None) => Some(Fault::new(
-                    wire::INVALID_PARAMS,
-                    "_meta lacks io.modelcontextprotocol/clientCapabilities",
-                )),
+                (Some(_), None) => {
+                    Some(Fault::new(wire::INVALID_PARAMS, "_meta lacks io.modelcontextprotocol/clientCapabilities"))
+                }
                 (Some(_), Some(capabilities)) => {
                     let client = Client { name: meta.name, version: meta.client_version };
                     match Session::open(&self.gateway, client, capabilities, true) {
@@ -187,18 +198,16 @@ impl Talk {
         let answer = match (&self.session, Opening::read(&request)) {
             (Some(_), _) => Err(Fault::new(wire::INVALID_REQUEST, "the session is open already")),
             (None, Err(fault)) => Err(fault),
-            (None, Ok(opening)) => {
-                match Session::open(&self.gateway, opening.client, opening.capabilities, false) {
-                    Ok(session) => {
-                        session.desk.listen(Listener { way: self.way.clone(), subscription: None });
-                        session.job();
-                        let result = session.initialized(opening.revision).await;
-                        self.session = Some(session);
-                        Ok(result)
-                    }
-                    Err(why) => Err(Fault::new(wire::INTERNAL, why)),
+            (None, Ok(opening)) => match Session::open(&self.gateway, opening.client, opening.capabilities, false) {
+                Ok(session) => {
+                    session.desk.listen(Listener { way: self.way.clone(), subscription: None });
+                    session.job();
+                    let result = session.initialized(opening.revision).await;
+                    self.session = Some(session);
+                    Ok(result)
                 }
-            }
+                Err(why) => Err(Fault::new(wire::INTERNAL, why)),
+            },
         };
         let line = match answer {
             Ok(result) => wire::result(&request.id, &Value::Object(result)),
@@ -230,6 +239,10 @@ impl Opening {
             Some(Value::Object(capabilities)) => capabilities,
             _ => Map::new(),
         };
-        Ok(Self { client: Client { name: text(&info["name"]), version: text(&info["version"]) }, capabilities, revision })
+        Ok(Self {
+            client: Client { name: text(&info["name"]), version: text(&info["version"]) },
+            capabilities,
+            revision,
+        })
     }
 }

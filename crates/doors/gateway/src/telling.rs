@@ -125,7 +125,10 @@ mod tests {
         let got = told(false);
         let numbers: Vec<f64> = got.iter().map(|p| p["progress"].as_f64().unwrap()).collect();
         assert_eq!(numbers, [0.0, 5.0, 7.5, 7.5 + TICK]);
-        assert_eq!(got[1], json!({"progress": 5.0, "total": 10, "message": "secret", "_meta": {"a": 1}, "progressToken": "t"}));
+        assert_eq!(
+            got[1],
+            json!({"progress": 5.0, "total": 10, "message": "secret", "_meta": {"a": 1}, "progressToken": "t"})
+        );
         assert_eq!(got[3]["message"], "waits");
     }
 
@@ -133,7 +136,9 @@ mod tests {
     fn where_hooks_watch_the_result_nothing_of_the_servers_words_goes_out() {
         let got = told(true);
         assert_eq!(got.len(), 5);
-        assert!(got[..4].iter().all(|p| p.get("message").is_none() && p.get("total").is_none() && p.get("_meta").is_none()));
+        assert!(
+            got[..4].iter().all(|p| p.get("message").is_none() && p.get("total").is_none() && p.get("_meta").is_none())
+        );
         assert!(got.iter().all(|p| p["progress"].as_f64().unwrap() < 0.001));
     }
 }

@@ -151,7 +151,9 @@ pub(crate) fn read(text: &[u8]) -> Result<Incoming, (Option<Id>, Fault)> {
     match (envelope.method, id) {
         (Some(method), None) => Ok(Incoming::Notification { method: method.into_owned(), params }),
         (Some(method), Some(Some(id))) => Ok(Incoming::Request(Request { id, method: method.into_owned(), params })),
-        (Some(_), Some(None)) => Err((None, Fault::new(INVALID_REQUEST, "an id is a number or a string of up to 1 KiB"))),
+        (Some(_), Some(None)) => {
+            Err((None, Fault::new(INVALID_REQUEST, "an id is a number or a string of up to 1 KiB")))
+        }
         (None, Some(id)) => {
             let id = id.and_then(|id| id.text().parse().ok());
             let said = match (envelope.error, envelope.result) {
@@ -312,7 +314,10 @@ mod tests {
         for id in ["1", "-5", "\"a\"", "1.50", "\"\\u0041\"", "123456789012345678901234567890"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
             let Ok(Incoming::Request(request)) = read(text.as_bytes()) else { panic!("{id}") };
-            assert_eq!(result(&request.id, &json!({})), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).as_bytes());
+            assert_eq!(
+                result(&request.id, &json!({})),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).as_bytes()
+            );
         }
     }
 }

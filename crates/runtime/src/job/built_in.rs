@@ -1,6 +1,8 @@
 //! The built-in functions among the tools of a job: what their lists and states are. They are called elsewhere.
 
-use crate::ports::tools::{Introduction, Progress, CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus, Tools};
+use crate::ports::tools::{
+    CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolState, ToolStatus, Tools,
+};
 use crate::values::Values;
 use hookwright_core::job::JobSpec;
 use hookwright_core::{FunctionName, subagent};

@@ -1,7 +1,7 @@
 //! How patient this process still is with each server.
 
 use super::Seen;
-use crate::ports::tools::{Introduction, Progress, CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use crate::ports::tools::{CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolStatus, Tools};
 use hookwright_core::FunctionName;
 use hookwright_core::lifecycle::{Patience, Strike};
 use serde_json::{Map, Value};

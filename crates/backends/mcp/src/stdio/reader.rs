@@ -4,8 +4,8 @@
 
 use super::pipe::{Expected, Pipe};
 use crate::config::HostConfig;
-use crate::lines::{Line, Lines, TooLong};
 use crate::heard::Heard;
+use crate::lines::{Line, Lines, TooLong};
 use crate::link::Reply;
 use crate::said::{Secrets, shown};
 use crate::unasked::Unasked;

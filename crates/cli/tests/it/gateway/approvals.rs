@@ -33,7 +33,8 @@ fn left(result: &Value) -> String {
 fn a_call_waits_with_progress_until_a_person_says_yes() {
     let world = escalating();
     let mut client = Client::new(&world, &[]);
-    let id = client.send("tools/call", json!({"name": "work.echo", "arguments": {"a": 2}, "_meta": {"progressToken": 5}}));
+    let id =
+        client.send("tools/call", json!({"name": "work.echo", "arguments": {"a": 2}, "_meta": {"progressToken": 5}}));
     let progress = client.until("the progress", |m| m["method"] == "notifications/progress");
     let approval = world.open_approval();
     assert_eq!(progress["params"]["progressToken"], 5);
@@ -52,7 +53,10 @@ fn a_no_is_the_exact_sentence() {
     let id = client.begin("work.echo", json!({"a": 2}));
     decide(&world, "deny", &world.open_approval());
     let result = client.result(id);
-    assert_eq!(text(&result), "The call to work.echo was not made: hook policy.check denied it: a two (declined by Ada).");
+    assert_eq!(
+        text(&result),
+        "The call to work.echo was not made: hook policy.check denied it: a two (declined by Ada)."
+    );
     assert!(world.calls("work").is_empty());
 }
 
@@ -79,10 +83,13 @@ fn a_client_that_gives_up_is_told_and_the_same_call_goes_through_once() {
 fn what_is_made_is_the_approved_final_call() {
     let world = World::with(
         Plugin::new("p")
-            .server("policy", json!([
-                function("rewrite", says("modify", json!({"arguments": {"to": "staging"}}))),
-                function("check", says("escalate", json!({"reason": "a push"}))),
-            ]))
+            .server(
+                "policy",
+                json!([
+                    function("rewrite", says("modify", json!({"arguments": {"to": "staging"}}))),
+                    function("check", says("escalate", json!({"reason": "a push"}))),
+                ]),
+            )
             .server("work", echo())
             .hook(json!({"on": "pre_tool_call", "call": "policy.rewrite"}))
             .hook(json!({"on": "pre_tool_call", "call": "policy.check"})),

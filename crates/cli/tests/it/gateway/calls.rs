@@ -24,7 +24,10 @@ fn what_the_agent_sees_is_listed_as_its_server_lists_it() {
 fn an_agent_of_the_configuration_sees_its_own_tools() {
     let world = World::with(
         Plugin::new("p")
-            .server("git", json!([function("push", json!({"text": "pushed"})), function("log", json!({"text": "log"}))]))
+            .server(
+                "git",
+                json!([function("push", json!({"text": "pushed"})), function("log", json!({"text": "log"}))]),
+            )
             .server("web", json!([function("get", json!({"text": "got"}))]))
             .turns(json!([]))
             .agent(json!({"tools": ["git.push"]})),
@@ -121,14 +124,20 @@ fn a_result_keeps_all_that_its_server_gave_it() {
     assert_eq!(client.call("work.whole", json!({})), whole);
     assert_eq!(client.call("work.one", json!({})), one_text);
     assert_eq!(client.call("work.none", json!({})), json!({"content": []}));
-    assert_eq!(client.call("work.fails", json!({})), json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}));
+    assert_eq!(
+        client.call("work.fails", json!({})),
+        json!({"content": [{"type": "text", "text": "it failed"}], "isError": true})
+    );
     let rpc = client.call("work.rpc", json!({}));
     assert!(rpc["isError"] == true && text(&rpc).contains("error -32602: bad"), "{rpc}");
 }
 
 #[test]
 fn a_cancelled_call_reaches_its_server_and_gets_no_answer() {
-    let world = allowed(json!([function("slow", json!([{"await_cancel": true}, {"text": "late"}])), function("echo", json!({"echo": true}))]));
+    let world = allowed(json!([
+        function("slow", json!([{"await_cancel": true}, {"text": "late"}])),
+        function("echo", json!({"echo": true}))
+    ]));
     let mut client = Client::new(&world, &[]);
     let id = client.begin("work.slow", json!({}));
     eventually("the call is made", || (!world.calls("work").is_empty()).then_some(()));
@@ -218,7 +227,10 @@ fn short_names_are_given_where_they_are_unique() {
     // Known without the list being asked for.
     assert_eq!(text(&client.call("own", json!({}))), "own");
     assert_eq!(client.names(), ["a.echo", "only", "b.echo", "own"]);
-    assert_eq!(text(&client.call("only", json!({}))), "The call to a.only was not made: hook policy.check denied it: by its full name.");
+    assert_eq!(
+        text(&client.call("only", json!({}))),
+        "The call to a.only was not made: hook policy.check denied it: by its full name."
+    );
     assert_eq!(text(&client.call("echo", json!({}))), "unknown tool: echo");
     assert_eq!(text(&client.call("check", json!({}))), "unknown tool: check");
     assert_eq!(client.call("b.echo", json!({"x": 1}))["structuredContent"], json!({"x": 1}));

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 /// A function that tells its progress, logs, and gives a rich result; with `secret` in all of it.
 fn telling() -> Value {
     let progress = |n: u32| {
-        let params = r#"{"progressToken":{token},"progress":N,"total":10,"message":"secret N"}"#.replace('N', &n.to_string());
+        let params =
+            r#"{"progressToken":{token},"progress":N,"total":10,"message":"secret N"}"#.replace('N', &n.to_string());
         json!({"line": format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)})
     };
     let log = json!({"notify": {"method": "notifications/message", "params": {"level": "info", "data": "secret log"}}});
@@ -46,7 +47,10 @@ fn a_withheld_result_leaves_nothing_behind_not_even_in_progress_and_logs() {
     let all = json!(client.seen).to_string();
     assert!(!all.contains("secret"), "{all}");
     let progress = client.told("notifications/progress");
-    assert!(!progress.is_empty() && progress.iter().all(|p| p["progressToken"] == "p" && p["progress"].as_f64() < Some(0.1)));
+    assert!(
+        !progress.is_empty()
+            && progress.iter().all(|p| p["progressToken"] == "p" && p["progress"].as_f64() < Some(0.1))
+    );
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn is_loopback(authority: &str) -> bool {
             None => (authority, Some("0")),
         },
     };
-    let known = host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let known =
+        host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     known && port.is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
@@ -90,7 +91,17 @@ mod tests {
         for good in ["localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]:8080", "[::1]", "127.0.0.9"] {
             assert!(is_loopback(good), "{good}");
         }
-        for bad in ["", "example.com", "localhost.example.com", "127.0.0.1.example.com:80", "10.0.0.1", "localhost:x", "[::1]x", "0.0.0.0", "user@localhost"] {
+        for bad in [
+            "",
+            "example.com",
+            "localhost.example.com",
+            "127.0.0.1.example.com:80",
+            "10.0.0.1",
+            "localhost:x",
+            "[::1]x",
+            "0.0.0.0",
+            "user@localhost",
+        ] {
             assert!(!is_loopback(bad), "{bad}");
         }
         for bad in ["null", "http://example.com", "file://localhost", "https://localhost.evil"] {

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
     let named = header(headers, super::VERSION).is_some_and(|version| !wire::WITH_INITIALIZE.contains(&version));
     let sessionless = !headers.contains_key(super::SESSION);
-    sessionless && (named || request.method == "server/discover" || wire::meta(request.params.as_deref()).version.is_some())
+    sessionless
+        && (named || request.method == "server/discover" || wire::meta(request.params.as_deref()).version.is_some())
 }
 
 /// A header's text, out of base64 where it is written so.

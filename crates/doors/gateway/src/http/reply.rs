@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_from_whatever_else_goes_to_a_client() {
-        let Ok(Incoming::Request(ping)) = read(br#"{"jsonrpc":"2.0","id":"a,\"method\":","method":"ping"}"#) else { panic!() };
+        let Ok(Incoming::Request(ping)) = read(br#"{"jsonrpc":"2.0","id":"a,\"method\":","method":"ping"}"#) else {
+            panic!()
+        };
         assert!(is_answer(&result(&ping.id, &json!({"method": "x"}))));
         assert!(is_answer(&wire::error(Some(&ping.id), &Fault::new(1, "x"))));
         assert!(is_answer(&wire::error(None, &Fault::new(1, "x"))));
