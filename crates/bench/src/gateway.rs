@@ -93,7 +93,14 @@ pub(crate) async fn run(hookwright: &Path, server: &Path, folder: &Path, rounds:
     let mut http = Command::new(server);
     http.args(["--http", "127.0.0.1:0"]);
     let (child, address) = listening(http, false).await?;
-    add("gateway_http_direct", "directly, over HTTP", "echo", "", over_http(format!("http://{address}/mcp")).await?, vec![child]);
+    add(
+        "gateway_http_direct",
+        "directly, over HTTP",
+        "echo",
+        "",
+        over_http(format!("http://{address}/mcp")).await?,
+        vec![child],
+    );
     let gateway = |plugin: &Path, db: &Path, more: &[&str]| {
         let mut command = Command::new(hookwright);
         command.current_dir(folder).arg("gateway").arg("--plugin").arg(plugin).arg("--db").arg(db).args(more);
@@ -103,7 +110,12 @@ pub(crate) async fn run(hookwright: &Path, server: &Path, folder: &Path, rounds:
     let stdio = [
         ("gateway_0", "through the gateway, no hook", &plain, Some(folder.join("gateway-0.db"))),
         ("gateway_1", "through the gateway, hooked by 1", &hooked, Some(folder.join("gateway-1.db"))),
-        ("gateway_1_memory", "the same, the store not on a disk", &hooked, memory.as_ref().map(|m| m.path().join("1.db"))),
+        (
+            "gateway_1_memory",
+            "the same, the store not on a disk",
+            &hooked,
+            memory.as_ref().map(|m| m.path().join("1.db")),
+        ),
     ];
     for (key, name, plugin, db) in stdio {
         let Some(db) = db else { continue };

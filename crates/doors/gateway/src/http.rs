@@ -138,11 +138,11 @@ impl Server {
             Err((id, fault)) => return reply::refuse(StatusCode::BAD_REQUEST, id.as_ref(), &fault),
         };
         let request = match incoming {
-            Incoming::Request(request) if request.method == "initialize" => {
-                return self.initialize(&request).await;
-            }
             Incoming::Request(request) if modern::is_modern(headers, &request) => {
                 return self.modern(headers, request).await;
+            }
+            Incoming::Request(request) if request.method == "initialize" => {
+                return self.initialize(&request).await;
             }
             other => other,
         };
@@ -171,7 +171,7 @@ impl Server {
                 way.send(answer).await;
             }
         });
-        reply::stream(out).await
+        reply::stream(out, reply::Form::Events).await
     }
 
     async fn initialize(&self, request: &Request) -> Response {

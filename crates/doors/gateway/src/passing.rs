@@ -47,7 +47,13 @@ impl Session {
             "prompts/list" => self.listed(kind, capability, "prompts/list", "prompts", params).await?,
             "resources/read" => {
                 let tool = self.home_of_resource(&text(&params, "uri")?).await?;
-                self.pass(&tool, "resources/read", params).await?
+                match self.pass(&tool, "resources/read", params).await {
+                    // The newest revision has no code of its own for it.
+                    Err(fault) if self.modern && fault.code == wire::NOT_FOUND => {
+                        return Err(Fault { code: wire::INVALID_PARAMS, ..fault });
+                    }
+                    read => read?,
+                }
             }
             "resources/subscribe" | "resources/unsubscribe" if !self.modern => {
                 let tool = self.home_of_resource(&text(&params, "uri")?).await?;

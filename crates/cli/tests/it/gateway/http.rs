@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// A gateway that listens. Dropped, it is killed.
-struct Gateway {
+pub(super) struct Gateway {
     child: Child,
     port: u16,
 }
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Gateway {
-    fn start(world: &World, args: &[&str], env: &[(&str, &str)]) -> Self {
+    pub(super) fn start(world: &World, args: &[&str], env: &[(&str, &str)]) -> Self {
         let mut command = world.hookwright(&[&["gateway", "--db", "jobs.db", "--http", "0"], args].concat());
         for plugin in world.plugins() {
             command.args(["--plugin", &plugin]);
@@ -57,6 +57,10 @@ impl Gateway {
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         let port = line.trim().trim_end_matches("/mcp").rsplit(':').next().unwrap().parse().unwrap();
         Self { child, port }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {

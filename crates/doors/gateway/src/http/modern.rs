@@ -12,10 +12,15 @@ use std::borrow::Cow;
 
 /// Whether a request is of that revision, or means to be.
 pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
-    let named = header(headers, super::VERSION).is_some_and(|version| !wire::WITH_INITIALIZE.contains(&version));
+    let version = header(headers, super::VERSION);
     let sessionless = !headers.contains_key(super::SESSION);
-    sessionless
-        && (named || request.method == "server/discover" || wire::meta(request.params.as_deref()).version.is_some())
+    if request.method == "initialize" {
+        // A hello names its revision in its params; the header is of those who have one already.
+        return sessionless && version == Some(wire::MODERN);
+    }
+    let named = version.is_some_and(|version| !wire::WITH_INITIALIZE.contains(&version));
+    let of_it = || request.method == "server/discover" || wire::meta(request.params.as_deref()).version.is_some();
+    sessionless && (named || of_it())
 }
 
 /// A header's text, out of base64 where it is written so.
@@ -108,7 +113,7 @@ impl Server {
                 way.send(answer).await;
             }
         });
-        let response = reply::stream(out).await;
+        let response = reply::stream(out, reply::Form::Json).await;
         with_status(response).await
     }
 }

@@ -29,15 +29,46 @@ pub(super) fn refuse(status: StatusCode, id: Option<&Id>, fault: &Fault) -> Resp
     json(status, wire::error(id, fault))
 }
 
+/// As which an answer comes that nothing else comes before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A stream of one event, as servers of the older revisions mostly do.
+    Events,
+    /// JSON.
+    Json,
+}
+
 /// The messages of one request, the last of which is its answer.
-pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>) -> Response {
+pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>, form: Form) -> Response {
     let first = match timeout(KEEP_ALIVE, out.recv()).await {
         // It was cancelled: there is no answer.
         Ok(None) => return empty(StatusCode::ACCEPTED),
         Ok(Some(first)) => first,
         Err(_) => return events(None, out),
     };
-    if is_answer(&first) { json(StatusCode::OK, first) } else { events(Some(first), out) }
+    match form {
+        _ if !is_answer(&first) => events(Some(first), out),
+        Form::Json => json(StatusCode::OK, first),
+        Form::Events => as_events(Body::from(event(&first))),
+    }
+}
+
+/// A message as an event.
+fn event(message: &[u8]) -> Bytes {
+    let mut event = Vec::with_capacity(message.len() + 32);
+    event.extend_from_slice(b"event: message\ndata: ");
+    // Messages are JSON on one line.
+    event.extend_from_slice(message);
+    event.extend_from_slice(b"\n\n");
+    Bytes::from(event)
+}
+
+fn as_events(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    response
 }
 
 /// Answers are written with their id before anything else; what else goes to a client has a method.
@@ -68,23 +99,12 @@ pub(super) fn events(first: Option<Bytes>, out: mpsc::Receiver<Bytes>) -> Respon
             },
         };
         let chunk = match next {
-            Next::Message(message) => {
-                let mut chunk = Vec::with_capacity(message.len() + 32);
-                chunk.extend_from_slice(b"event: message\ndata: ");
-                // Messages are JSON on one line.
-                chunk.extend_from_slice(&message);
-                chunk.extend_from_slice(b"\n\n");
-                Bytes::from(chunk)
-            }
+            Next::Message(message) => event(&message),
             Next::Nothing => Bytes::from_static(b": still here\n\n"),
         };
         Some((Ok::<_, std::convert::Infallible>(chunk), (None, out)))
     });
-    let mut response = Response::new(Body::from_stream(messages));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    response
+    as_events(Body::from_stream(messages))
 }
 
 /// Counts a request for as long as its answer lasts.
