@@ -16,20 +16,16 @@ use std::path::Path;
 pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
     let file = settings.cwd.join(args.file.as_deref().unwrap_or(CONFIG_NAME.as_ref()));
     if args.remove {
-        let mut trusted = trust::read(&settings.env)?;
-        if trusted.remove(&real(&file)).is_none() {
+        if trust::change(&settings.env, |trusted| trusted.remove(&real(&file)))?.is_none() {
             return Err(CliError::usage(format!("{} is not trusted", shown(&file))));
         }
-        trust::write(&settings.env, &trusted)?;
         note(&format!("{} is trusted no longer", shown(&file)));
         return Ok(exit::OK);
     }
     let parsed = read_config(&file, settings.terminal)?;
     let runs = what_runs(settings, &parsed.config, &file)?;
     let now = Trusted::config(&file, &parsed.sha256, &manifest_digests(&parsed.config, &file));
-    let mut trusted = trust::read(&settings.env)?;
-    let then = trusted.insert(real(&file), now.clone());
-    trust::write(&settings.env, &trusted)?;
+    let then = trust::change(&settings.env, |trusted| trusted.insert(real(&file), now.clone()))?;
     note(&format!("trusted: {} as it is now ({})", shown(&file), &now.digest()[..12]));
     for change in then.iter().flat_map(|then| then.changes(&now)) {
         note(&format!("  since it was trusted last: {change}"));
