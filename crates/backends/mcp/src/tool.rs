@@ -211,7 +211,10 @@ impl Tool {
                 message: "the server asks for input, which is not offered to it".to_owned(),
             },
             Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
-            Reply::Error { code, message } => CallOutcome::RpcError { code, message },
+            // An error is told in reasons, records and answers; a result is data, which hooks and models get as it is.
+            Reply::Error { code, message } => {
+                CallOutcome::RpcError { code, message: self.spec.secrets.hide(&message).into_owned() }
+            }
             Reply::TimedOut { late } => CallOutcome::TimedOut { late },
             Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },

@@ -88,7 +88,13 @@ fn a_detached_job_goes_on_after_the_yes_and_makes_the_call_once_with_what_was_ap
     assert_eq!(done.json()["status"], "completed");
     assert_eq!(world.calls("git"), [("push".to_owned(), json!({"branch": "release"}))]);
     assert_eq!(world.calls("policy").len(), 2, "a recorded answer is never asked again");
-    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(1).tells(&["is over", "jobs show"]);
+    // One that is over is what it came to: a script that resumes after a crash needs to know no more.
+    let again = world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(0);
+    assert_eq!(again.out.trim(), "done", "{again}");
+    again.tells(&["is over, it completed", "nothing was done now", "jobs show"]);
+    let again = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--output", "json"]).code(0);
+    assert_eq!((&again.json()["status"], &again.json()["output"]), (&json!("completed"), &done.json()["output"]));
+    assert_eq!(world.calls("git").len(), 1);
 }
 
 #[test]

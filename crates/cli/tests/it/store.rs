@@ -137,6 +137,9 @@ fn a_cut_tail_and_a_rewritten_whole_are_found_against_a_head_kept_elsewhere() {
     let (world, _) = finished();
     world.write("head.json", world.call(&["audit", "head", "--db", "jobs.db"]).code(0).out);
     edit(&world, "DELETE FROM records WHERE seq = (SELECT max(seq) FROM records)");
+    let report = verify(&world, &[]).code(1).json();
+    assert!(report["jobs"][0]["problem"].as_str().unwrap().contains("the job's row was changed"), "{report}");
+    edit(&world, "UPDATE jobs SET records = records - 1, status = 'running'");
     verify(&world, &[]).code(0);
     let report = verify(&world, &["--head", "head.json"]).code(1).json();
     assert!(report["jobs"][0]["problem"].as_str().unwrap().contains("1 records at the end are missing"), "{report}");
@@ -311,4 +314,59 @@ fn a_store_that_answers_its_own_approvals_is_refused_even_where_it_is_named() {
     assert!(!said.err.contains("approved by alice"), "{said}");
     said.tells(&["the trigger e on approvals is not Hookwright's", "--db"]);
     assert_eq!(world.calls("git").len(), 0);
+}
+
+#[test]
+fn a_row_that_is_not_what_the_history_says_is_found_and_resume_goes_by_the_history() {
+    let world = waiting();
+    let problem = || {
+        let report = world.call(&["audit", "verify", "--output", "json"]);
+        report.json()["jobs"][0]["problem"].as_str().unwrap_or_default().to_owned()
+    };
+    let db = Connection::open(world.path(".hookwright/hookwright.db")).unwrap();
+    assert_eq!(problem(), "");
+    for (column, value) in [
+        ("tenant", "'other'"),
+        ("agent", "'other'"),
+        ("session", "'other'"),
+        ("parent", "'job_other'"),
+        ("records", "1"),
+        ("status", "'completed'"),
+    ] {
+        let (from, to) = (format!("UPDATE jobs SET {column} = {value}"), format!("SELECT {column} FROM jobs"));
+        let was: rusqlite::types::Value = db.query_row(&to, [], |row| row.get(0)).unwrap();
+        db.execute(&from, []).unwrap();
+        assert!(problem().contains("the job's row was changed"), "{column}: {}", problem());
+        db.execute(&format!("UPDATE jobs SET {column} = ?1"), [was]).unwrap();
+    }
+    db.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM approvals; DELETE FROM approvals").unwrap();
+    assert!(problem().contains("is missing"), "{}", problem());
+    db.execute_batch("INSERT INTO approvals SELECT * FROM temp.kept").unwrap();
+    assert_eq!(problem(), "");
+    db.execute_batch("UPDATE jobs SET status = 'completed'").unwrap();
+    drop(db);
+    let id = world.call(&["jobs", "list", "--output", "json"]).json()["jobs"][0]["job"].as_str().unwrap().to_owned();
+    world.call(&["jobs", "resume", &id, "--approve", "yes"]).code(0);
+    assert_eq!((world.calls("git").len(), problem().as_str()), (1, ""));
+}
+
+#[test]
+fn a_bad_row_of_an_approval_stops_nothing_but_itself() {
+    let world = waiting();
+    world.call(&["run", "--plugin", "p", "--input", "x", "--detach"]).code(4);
+    for change in ["state = 'approved', decision = '{}'", "state = 'denied', decision = 'x'", "approval = 'x'"] {
+        let db = Connection::open(world.path(".hookwright/hookwright.db")).unwrap();
+        db.execute(&format!("UPDATE approvals SET {change} WHERE n = 1"), []).unwrap();
+        drop(db);
+        let report = world.call(&["audit", "verify", "--output", "json"]).code(1).json();
+        let problems: Vec<&Value> = report["jobs"].as_array().unwrap().iter().map(|j| &j["problem"]).collect();
+        assert!(problems.iter().any(|p| p.is_null()) && problems.iter().any(|p| p.is_string()), "{report}");
+        world.call(&["approvals", "list", "--all"]).code(0);
+    }
+    let jobs = world.call(&["jobs", "list", "--output", "json"]).json();
+    let (newest, oldest) = (jobs["jobs"][0]["job"].as_str().unwrap(), jobs["jobs"][1]["job"].as_str().unwrap());
+    world.call(&["jobs", "resume", newest, "--approve", "yes"]).code(0);
+    // Its row is put right by its history, and asked again.
+    world.call(&["jobs", "resume", oldest, "--approve", "yes"]).code(0);
+    assert_eq!(world.calls("git").len(), 2);
 }

@@ -88,6 +88,15 @@ impl Door {
         }
     }
 
+    /// Works on a request that is no prompt: while there are too many of them, no further frame is read.
+    pub(crate) fn work_on(&self, request: impl Future<Output = ()> + Send + 'static) {
+        let working = self.backlog.as_ref().map(Backlog::working);
+        self.work.spawn(async move {
+            let _working = working;
+            request.await;
+        });
+    }
+
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -232,6 +232,28 @@ fn a_flood_of_bad_frames_is_answered_frame_by_frame_and_costs_no_memory() {
 }
 
 #[test]
+fn a_client_that_asks_without_reading_is_not_read_on_and_gets_every_answer_when_it_reads() {
+    const ASKED: usize = 8_000;
+    let world = git(says("allow", json!({})), json!({}), push());
+    let mut client = Client::new(&world, &[]);
+    let session = client.session(json!([]));
+    for _ in 0..4 {
+        client.session(json!([]));
+    }
+    client.deaf(true);
+    let frame = |n| json!({"jsonrpc": "2.0", "id": format!("f{n}"), "method": "session/list", "params": {}});
+    let frames: String = (0..ASKED).map(|n| format!("{}\n", frame(n))).collect();
+    let writing = client.write_aside(frames.into_bytes());
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!writing.is_finished(), "all was read, so all answers are kept");
+    client.deaf(false);
+    client.take_back(writing);
+    assert_eq!(client.prompt(&session, "go"), "end_turn");
+    client.close().code(0);
+    assert_eq!(client.seen.iter().filter(|f| f["result"]["sessions"].is_array()).count(), ASKED);
+}
+
+#[test]
 fn a_client_that_stops_reading_costs_bounded_memory_and_reads_on_where_it_stopped() {
     let words = 8_000;
     let world = World::with(crate::support::Plugin::new("p").turns(json!([{"say": "word ".repeat(words)}])));
