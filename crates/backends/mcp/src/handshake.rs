@@ -10,6 +10,9 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// How long a server that refused `initialize` has for `server/discover`.
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
 /// What was agreed upon.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
@@ -60,6 +63,8 @@ pub(crate) async fn open(
             Err(Trouble::Failed(not_opened)) => return Err(not_opened),
         },
     };
+    // A server that refused has started: whatever it answers to the next request, it answers soon.
+    let limit = if refusal.is_some() { limit.min(AFTER_REFUSAL) } else { limit };
     match (discover(link, config, limit, secrets).await, refusal) {
         (Ok(session), _) => Ok(session),
         (Err(Trouble::Refused(why)), None) => Err(NotOpened::lasting(format!("it refused server/discover: {why}"))),

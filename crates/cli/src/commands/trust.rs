@@ -6,7 +6,7 @@ use crate::settings::{CONFIG_NAME, Settings, faults, manifest_digests, read_conf
 use crate::setup;
 use crate::terminal::note;
 use crate::trust::{self, Trusted};
-use hookwright_core::config::Config;
+use hookwright_core::config::{Config, Secrets};
 use hookwright_core::diagnostic::{Diagnostic, mask};
 use hookwright_core::manifest::{McpDecl, Secret};
 use hookwright_core::text::escape;
@@ -48,6 +48,12 @@ fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<Vec
         if found.iter().any(Diagnostic::is_error) {
             return Err(nothing(faults(&found, settings.terminal)));
         }
+        if let Some(names) = secrets_of(&tenant.config.secrets) {
+            lines.push(format!(
+                "tenant {}: its plugins may take {names} from your environment",
+                escape(&tenant.config.id)
+            ));
+        }
         for plugin in &tenant.plugins {
             lines.push(format!("plugin {}", shown(&plugin.folder.join(setup::MANIFEST_NAME))));
             for tool in &plugin.parsed.manifest.tools {
@@ -72,6 +78,15 @@ fn of_tool(mcp: &McpDecl) -> String {
             format!("runs    {}{}", words.join(" "), taken(env))
         }
         McpDecl::Http { url, headers } => format!("reaches {url}{}", taken(headers)),
+    }
+}
+
+/// The variables that a tenant's plugins may take, in words.
+fn secrets_of(secrets: &Secrets) -> Option<String> {
+    match secrets {
+        Secrets::Any => Some("any variable".to_owned()),
+        Secrets::Named(names) if names.is_empty() => None,
+        Secrets::Named(names) => Some(names.iter().map(|name| escape(name)).collect::<Vec<_>>().join(", ")),
     }
 }
 

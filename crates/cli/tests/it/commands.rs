@@ -230,6 +230,7 @@ fn trust_lists_what_will_run_and_what_has_changed() {
         "runs",
         "scripted-mcp",
         "reaches https://h.example/mcp, gets KEY",
+        "tenant team: its plugins may take KEY from your environment",
     ]);
     let manifest = std::fs::read_to_string(world.path("q/plugin.yaml")).unwrap();
     world.write("q/plugin.yaml", manifest + "# changed\n");
@@ -491,4 +492,24 @@ fn columns_counts_where_no_terminal_says_how_wide_lines_are() {
     };
     assert_eq!((show("60"), show("100"), show("odd")), (60, 100, 80));
     assert!(wide("50") <= 50);
+}
+
+#[test]
+fn check_that_warns_does_not_say_that_there_are_no_warnings() {
+    let world = World::with(Plugin::new("p").server("l0", json!([])).turns(json!([{"say": "done"}])));
+    let mut command = world.hookwright(&["check", "p"]);
+    command.env("MCP_HOOK_SERVERS", "l0,zz");
+    let done = Running::start(command).finish().code(0);
+    assert!(!done.err.contains("no warnings"), "{done}");
+    done.tells(&["warning: lifecycle hooks are allowed for zz"]);
+    world.call(&["check", "p"]).code(0).tells(&["no errors, no warnings"]);
+}
+
+#[test]
+fn a_manifest_that_is_too_large_is_not_measured_by_what_was_read_of_it() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    world.write("p/plugin.yaml", "#".repeat(2_000_000));
+    let said = world.call(&["check", "p"]).code(2);
+    assert!(!said.err.contains("1048577"), "{said}");
+    said.tells(&["more than 1048576 bytes"]);
 }

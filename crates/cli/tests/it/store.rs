@@ -179,7 +179,8 @@ fn values_can_be_deleted_and_the_history_still_verifies() {
     verify(&world, &[]).code(0);
     let history = world.call(&["jobs", "history", &job, "--db", "jobs.db", "--output", "json"]).code(0);
     assert!(!history.out.contains("\"pushed\"") && !history.out.contains("Do it."), "{history}");
-    world.call(&["jobs", "show", &job, "--db", "jobs.db"]).code(0);
+    let shown = world.call(&["jobs", "show", &job, "--db", "jobs.db"]).code(0).out;
+    assert!(shown.matches(", deleted; its digest ").count() == 2 && !shown.contains("stored as"), "{shown}");
     world.call(&["jobs", "history", &job, "--db", "jobs.db"]).code(0);
 }
 

@@ -90,6 +90,18 @@ impl Backlog {
         }
     }
 
+    /// Waits until all is answered and written.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let changed = self.0.changed.notified();
+            let unwritten = self.0.unanswered.load(Ordering::Relaxed) + self.0.frames.load(Ordering::Relaxed);
+            if unwritten == 0 && !self.0.writing.load(Ordering::Relaxed) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Waits until another frame may be read. An error: the client does not read any more.
     pub(crate) async fn room_to_read(&self) -> io::Result<()> {
         self.room_within(PATIENCE).await

@@ -26,6 +26,18 @@ pub(super) struct Page {
     pub(super) left: usize,
 }
 
+/// What a yes is bound to, beside the value: the digest, and the schema that the call's function had.
+pub(super) fn bound_to(approval: &Approval, look: Look) -> String {
+    let mut sheet = Sheet { look, text: String::new(), left_out: 0 };
+    let schema = approval.schema_sha256.as_ref().map(|sha| format!("and to the function's schema of now, {sha}"));
+    for (label, text) in [("digest", Some(format!("the yes is bound to {}", approval.digest))), ("schema", schema)] {
+        if let Some(text) = text {
+            sheet.text.push_str(&Line::at(label, ' ').add(Role::Strong, &text).whole(look));
+        }
+    }
+    sheet.text
+}
+
 impl Pages {
     /// Everything: reasons, the value before and after, each step between, all whole.
     pub(super) fn of(approval: &Approval, look: Look) -> Self {
@@ -34,7 +46,7 @@ impl Pages {
             sheet.put(Line::at(label, ' ').add(Role::Strong, text));
         };
         let key = approval.event.key();
-        heading(&mut sheet, "digest", &format!("the yes is bound to {}", approval.digest));
+        sheet.text = bound_to(approval, look);
         let lists: Vec<String> = approval.approvers.iter().map(|people| people.join(" or ")).collect();
         let names = [
             ("job", approval.parent_jobs.iter().chain([&approval.job]).cloned().collect::<Vec<_>>().join(" > ")),

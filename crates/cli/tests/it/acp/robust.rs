@@ -124,6 +124,19 @@ fn a_session_that_another_process_works_on_is_loaded_with_a_word_about_it_and_ta
 }
 
 #[test]
+fn a_session_whose_prompt_another_process_runs_is_deleted_when_that_has_ended_as_it_was_asked_to() {
+    let world = git(says("escalate", json!({"reason": "r"})), json!({}), push());
+    let (mut one, mut two) = (Client::new(&world, &[]), Client::new(&world, &[]));
+    let session = one.session(json!([]));
+    let prompt = one.begin(&session, "go");
+    one.question();
+    two.call("session/delete", json!({"sessionId": session}));
+    assert_eq!(one.result(prompt)["stopReason"], "cancelled");
+    let left = two.call("session/list", json!({}));
+    assert_eq!(left["sessions"], json!([]));
+}
+
+#[test]
 fn a_question_that_is_never_answered_expires_is_withdrawn_and_is_a_no() {
     let world = git(says("escalate", json!({"reason": "r"})), json!({"expires": "2s"}), push());
     let mut client = Client::new(&world, &[]);

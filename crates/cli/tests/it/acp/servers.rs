@@ -161,7 +161,7 @@ fn servers_beyond_the_limit_are_told_of() {
 
 #[test]
 fn what_a_client_gives_a_server_is_in_no_error_that_anybody_is_told() {
-    let plugin = Plugin::new("p").agent(json!({"tools": ["git"]})).turns(json!([
+    let plugin = Plugin::new("p").turns(json!([
         {"call": {"tool": "mine.fail", "with": {}}}, {"expect": "bad [client's TOKEN]", "say": "done"}
     ]));
     let world = World::with(plugin);
