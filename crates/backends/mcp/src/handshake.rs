@@ -133,8 +133,9 @@ async fn discover(link: &Link, config: &HostConfig, limit: Duration, secrets: &S
 }
 
 fn agree(link: &Link, session: &Session) {
-    if let Link::Http(http) = link {
-        http.agree(&session.revision);
+    match link {
+        Link::Http(http) => http.agree(&session.revision),
+        Link::Stdio(stdio) => stdio.pipe().agree(&session.revision),
     }
 }
 

@@ -238,11 +238,16 @@ async fn an_answer_of_too_many_values_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_answers_is_read() {
+async fn a_batch_of_answers_is_read_in_the_one_revision_that_has_batches() {
     let line = json!({"line": "[{\"method\":\"notifications/message\",\"params\":{}},{\"id\":{id},\"result\":{\"content\":[]}}]"});
-    let host = host(vec![tool("a", &[("batch", line)])]);
+    let mut old = script(&[("batch", line.clone())]);
+    old["revisions"] = json!(["2025-03-26"]);
+    let host = host(vec![scripted("a", &old), tool("b", &[("batch", line)])]);
     host.ready("a").await.unwrap();
+    host.ready("b").await.unwrap();
     assert_eq!(result(&host, "a.batch").await, json!({"content": []}));
+    assert!(lost(&host, "b.batch").await.contains("it sent a batch, which no revision but 2025-03-26 has"));
+    assert!(result(&host, "b.echo").await["content"].is_array(), "the next call is none the worse");
 }
 
 #[tokio::test(flavor = "multi_thread")]
