@@ -26,16 +26,11 @@ pub(super) struct Page {
     pub(super) left: usize,
 }
 
-/// What a yes is bound to, beside the value: the digest, and the schema that the call's function had.
+/// What a yes is bound to, beside the value: the digest, and the schema that the call's function had. Whole, so that they can be compared.
 pub(super) fn bound_to(approval: &Approval, look: Look) -> String {
-    let mut sheet = Sheet { look, text: String::new(), left_out: 0 };
-    let schema = approval.schema_sha256.as_ref().map(|sha| format!("and to the function's schema of now, {sha}"));
-    for (label, text) in [("digest", Some(format!("the yes is bound to {}", approval.digest))), ("schema", schema)] {
-        if let Some(text) = text {
-            sheet.text.push_str(&Line::at(label, ' ').add(Role::Strong, &text).whole(look));
-        }
-    }
-    sheet.text
+    let bound = [("digest", Some(&approval.digest)), ("schema", approval.schema_sha256.as_ref())];
+    let lines = bound.iter().filter_map(|(label, hash)| Some((label, (*hash)?)));
+    lines.map(|(label, hash)| Line::at(label, ' ').add(Role::Strong, hash).whole(look)).collect()
 }
 
 impl Pages {
