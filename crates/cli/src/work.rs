@@ -349,6 +349,26 @@ pub(crate) async fn late_faults(
     }
 }
 
+/// Says what came of a job that is over already, as at its end: the code is that of its outcome. Nothing is started.
+pub(crate) async fn over(
+    settings: &Settings,
+    store: &Arc<SqliteStore>,
+    job: &str,
+    records: Vec<Record>,
+    outcome: Outcome,
+    style: Style,
+) -> CliResult {
+    let show = settings.next().command(&format!("jobs show {job}"));
+    let how = match &outcome {
+        Outcome::Completed { .. } => "completed".to_owned(),
+        Outcome::Failed { error } => format!("failed ({})", hookwright_core::text::shown(&error.message, 300)),
+        Outcome::Cancelled { by } => format!("was cancelled by {}", hookwright_core::text::escape(by)),
+    };
+    note(&format!("{job} is over, it {how}; nothing was done now: {show}"));
+    let (door, _asks) = Door::new(settings, records, style.output, style.approve)?;
+    report(store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
+}
+
 /// Says how it ended, and with which exit code.
 async fn report(
     store: &Arc<SqliteStore>,

@@ -328,7 +328,16 @@ impl Tool {
                 data: None,
             },
             Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
-            Reply::Error { code, message, data } => CallOutcome::RpcError { code, message, data },
+            // An error is told in reasons, records and answers; a result is data, which hooks and models get as it is.
+            Reply::Error { code, message, data } => {
+                let secrets = &self.spec.secrets;
+                let shows = |data: &Value| matches!(secrets.hide(&data.to_string()), Cow::Owned(_));
+                CallOutcome::RpcError {
+                    code,
+                    message: secrets.hide(&message).into_owned(),
+                    data: data.filter(|data| !shows(data)),
+                }
+            }
             Reply::TimedOut { late } => CallOutcome::TimedOut { late },
             Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },

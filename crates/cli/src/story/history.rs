@@ -412,7 +412,8 @@ fn value(label: &str, stored: &Stored, look: Look) -> String {
         Some(value) => {
             line.add(Role::Dim, &units::bytes(stored.bytes)).end(look) + &block(&values::text(value), VALUE_ROWS, look)
         }
-        None => line.add(Role::Dim, &values::elsewhere(stored)).end(look),
+        // What is there was loaded before.
+        None => line.add(Role::Dim, &values::deleted(stored)).end(look),
     }
 }
 

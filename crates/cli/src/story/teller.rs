@@ -47,6 +47,8 @@ pub(crate) enum Approvals {
     Prompted,
     /// The story shows them in full, and how to decide elsewhere.
     Told,
+    /// The same without how to decide: a flag does.
+    Answered,
 }
 
 /// A hook that was asked and has not answered.
@@ -282,7 +284,8 @@ impl Teller {
                     "restarting" => ('!', Role::Warn),
                     _ => (' ', Role::Good),
                 };
-                let line = Line::at("tool", mark).plain(tool).plain(" is ").add(role, state);
+                let verb = if state == "failed" { " has " } else { " is " };
+                let line = Line::at("tool", mark).plain(tool).plain(verb).add(role, state);
                 match why {
                     // What a note has said already in full.
                     Some(why) if self.last_note.contains(why.as_str()) => self.put(line),

@@ -319,7 +319,7 @@ fn the_story_and_the_history_tell_every_outcome() {
         "quiet._Stop",
         "nothing",
         "the model is told, and goes on",
-        "_Stop is not asked: the objection was heard",
+        "_Stop is not asked:\n          │ the objection was heard, and the model ended its turn again",
     ];
     let done = run(&world, "*", &variables, &["--output", "text"]).code(0).tells(&told);
     assert!(!done.err.contains('\u{1b}'), "{done}");

@@ -22,8 +22,6 @@ const DATA_BYTES: usize = 1024 * 1024;
 const BLOCKS: usize = 50;
 /// Bytes of all blocks of an update, as JSON: frames hold 4 MiB at most.
 const CONTENT_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of all that a question shows; each value in it has a bound of its own.
-const SHEET_BYTES: u64 = 256 * 1024;
 /// Bytes of a piece of a message, as it is: as JSON it has six times as many at most.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Bytes of a summary that the client is shown; the whole stands in the history.
@@ -67,9 +65,9 @@ pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ContentBlock::Text(TextContent::new(elide_middle(text, TEXT_BYTES))).into()
 }
 
-/// What a person should see before they decide.
-pub(crate) fn sheet(text: &str) -> ToolCallContent {
-    ContentBlock::Text(TextContent::new(elide_middle(text, SHEET_BYTES))).into()
+/// What a person should see before they decide. Its maker bounds it: a cut through its middle would take a quotation's border away.
+pub(crate) fn sheet(text: String) -> ToolCallContent {
+    ContentBlock::Text(TextContent::new(text)).into()
 }
 
 /// A text in pieces that each fit a frame. Not empty, but for one that is.

@@ -26,7 +26,13 @@ impl Teller {
         }
         if let Some(skip) = skip {
             let line = Line::at(place(effect), ' ').plain(point.function());
-            self.put(line.add(Role::Dim, &format!(" is not asked: {}", advice::skipped(skip, failure))));
+            let (what, why) = (" is not asked: ", advice::skipped(skip, failure));
+            if columns(what) + columns(&why) <= line.room(self.look) {
+                self.put(line.add(Role::Dim, what).add(Role::Dim, &why));
+            } else {
+                self.put(line.add(Role::Dim, " is not asked:"));
+                self.block(&why, TEXT_ROWS, Role::Dim);
+            }
         }
     }
 
