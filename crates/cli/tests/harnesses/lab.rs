@@ -6,6 +6,7 @@ use hookwright_bridge::{Call, Moment, Request, What};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub(crate) struct Lab {
     scripts: PathBuf,
     runs: tempfile::TempDir,
     port: AtomicU16,
+    /// What Copilot unpacks when it is first started: unpacked once.
+    unpacked: OnceLock<()>,
 }
 
 impl Lab {
@@ -39,6 +42,7 @@ impl Lab {
             scripts: std::fs::canonicalize(here.join("../testkit/lab")).map_err(|e| e.to_string())?,
             runs,
             port: AtomicU16::new(20_100),
+            unpacked: OnceLock::new(),
         })
     }
 }
@@ -71,6 +75,9 @@ impl<'a> Run<'a> {
         }
         let run = Self { lab, client, store: folder.join("s.db"), program, port, folder };
         client.prepare(&run);
+        if client == Client::CopilotCli {
+            run.unpack();
+        }
         run
     }
 
@@ -119,6 +126,20 @@ impl<'a> Run<'a> {
             text.chars().skip(text.chars().count().saturating_sub(1500)).collect::<String>()
         };
         format!("{}\nstdout: {}\nstderr: {}", self.folder.display(), tail("stdout"), tail("stderr"))
+    }
+
+    /// Lays what Copilot unpacks into the home.
+    fn unpack(&self) {
+        let kept = self.lab.runs.path().join("unpacked");
+        self.lab.unpacked.get_or_init(|| {
+            self.scenario(&json!({"routes": []}));
+            let mut words = self.client.environment(self);
+            words.extend([self.client.path(self), "--version".to_owned()]);
+            let _ = self.jailed(&words);
+            std::fs::rename(self.folder.join("home/.cache"), &kept).unwrap();
+        });
+        let copied = Command::new("cp").arg("-al").arg(&kept).arg(self.folder.join("home/.cache")).status();
+        assert!(copied.is_ok_and(|status| status.success()));
     }
 
     /// `hookwright install`, as a user runs it, with these further words.
