@@ -7,7 +7,7 @@ use crate::terminal::note;
 use hookwright_core::config::{Servers, TenantConfig, check_approvers, check_secrets};
 use hookwright_core::diagnostic::{Diagnostic, nearest};
 use hookwright_core::hooks::HookSet;
-use hookwright_core::job::AgentSpec;
+use hookwright_core::job::{AgentSpec, External};
 use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Scope, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
@@ -257,22 +257,23 @@ impl Tenant {
     }
 
     /// An agent as a job's first record holds it.
-    pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> CliResult<AgentSpec> {
-        let AgentRuns::Model(model) = &decl.runs else {
-            return Err(CliError::usage(format!(
-                "the agent {} runs in a harness; `run` runs agents with a model",
-                decl.id
-            )));
+    pub(crate) fn agent_spec(&self, plugin: &Plugin, decl: &AgentDecl, blobs: &mut Vec<Blob>) -> AgentSpec {
+        let (model, external) = match &decl.runs {
+            AgentRuns::Model(model) => (model.clone(), None),
+            // A denied output sends it back once.
+            AgentRuns::Harness(harness) => {
+                (format!("harness/{}", harness.harness), Some(External { makes_calls: true, holds: 1 }))
+            }
         };
         let mut keep = |value: Value| {
             let (stored, blob) = Stored::new(value);
             blobs.extend(blob);
             stored
         };
-        Ok(AgentSpec {
+        AgentSpec {
             id: decl.id.clone(),
             plugin: plugin.parsed.manifest.id.clone(),
-            model: model.clone(),
+            model,
             instructions: decl.instructions.clone().map(|t| keep(Value::String(t))),
             tools: decl.tools.clone(),
             own_tools: plugin.parsed.manifest.tools.iter().map(|t| t.id.clone()).collect(),
@@ -282,16 +283,15 @@ impl Tenant {
             max_tokens: decl.max_tokens,
             context_window: decl.context_window.map(u64::from),
             subagents: self.subagents(decl, &mut keep),
-            external: None,
-        })
+            external,
+        }
     }
 
-    /// The agents that one may start. Those that run in a harness are left out: nothing starts them yet.
+    /// The agents that one may start.
     fn subagents(&self, decl: &AgentDecl, keep: &mut dyn FnMut(Value) -> Stored) -> Vec<SubagentSpec> {
         let all = || self.plugins.iter().flat_map(|p| &p.parsed.manifest.agents);
         let named = decl.subagents.iter().filter_map(|id| all().find(|agent| agent.id == *id));
         named
-            .filter(|agent| matches!(agent.runs, AgentRuns::Model(_)))
             .map(|agent| SubagentSpec {
                 id: agent.id.clone(),
                 description: agent.description.clone(),

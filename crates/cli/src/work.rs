@@ -5,6 +5,7 @@ pub(crate) mod approver;
 mod cancel;
 mod crash;
 mod door;
+mod harness;
 mod household;
 mod subagents;
 mod unattended;
@@ -73,8 +74,8 @@ pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, 
     event::check_value(hookwright_core::event::Moment::JobStart, &input, decl.input_schema.as_ref())
         .map_err(|e| CliError::usage(format!("the input does not fit the agent {}: {e}", decl.id)))?;
     let mut blobs = vec![];
-    let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
-    let model = open_model(settings, &tenant, &agent_spec.model, &agent_spec.plugin)?;
+    let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs);
+    let model = subagents::open_agent(&settings.env, &tenant, &agent_spec)?;
     let store = store::open(settings)?;
     let id = |prefix: &str| format!("{prefix}_{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
     let (job, session) = (id("job"), id("ses"));
@@ -163,7 +164,7 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
             ));
         }
     }
-    let model = open_model(settings, &tenant, &spec.agent.model, &spec.agent.plugin)?;
+    let model = subagents::open_agent(&settings.env, &tenant, &spec.agent)?;
     let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
     Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
 }

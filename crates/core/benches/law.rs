@@ -59,6 +59,7 @@ fn turn(machine: &mut Machine, head: &mut Head, commands: Vec<Command>) -> Vec<C
                     provider_id: "c".into(),
                     tool: "git.push".into(),
                     alias: None,
+                    further_aliases: vec![],
                     arguments: Stored::inline(json!({"branch": "main", "remote": "origin"})),
                     refused: None,
                     idempotent: false,

@@ -185,7 +185,7 @@ impl Call {
             self.refuse(&why);
             return;
         }
-        let hooks = matching.of_call(spec, Moment::PreToolCall, &self.request.tool, self.request.alias.as_deref());
+        let hooks = matching.of_call(spec, Moment::PreToolCall, &self.request);
         self.state = State::Before(Chain::new(hooks, self.request.arguments.clone()));
         self.go_on(spec, out);
     }
@@ -337,7 +337,7 @@ impl Call {
                 return;
             }
         };
-        let hooks = matching.of_call(spec, Moment::PostToolCall, &self.request.tool, self.request.alias.as_deref());
+        let hooks = matching.of_call(spec, Moment::PostToolCall, &self.request);
         let chain = Chain::new(hooks, result);
         let rest = if let ToolOutcome::Returned { rest, .. } = outcome { rest.clone() } else { None };
         self.state = State::After { chain, made: Made { arguments, structured, is_error, rest } };

@@ -43,6 +43,16 @@ pub fn sees(spec: &JobSpec, name: &FunctionName) -> bool {
     }
 }
 
+/// Whether an agent that makes its calls itself may make one of these names: what its `tools` says, else everything that its harness has.
+pub fn may_make<'a>(agent: &AgentSpec, names: impl IntoIterator<Item = &'a str>) -> bool {
+    let Some(entries) = &agent.tools else { return true };
+    let fits = |entry: &String, name: &str| {
+        let tool = name.split_once('.').map_or(name, |(tool, _)| tool);
+        if entry.contains('.') { pattern_fits(entry, name) } else { pattern_fits(entry, tool) }
+    };
+    names.into_iter().any(|name| entries.iter().any(|entry| fits(entry, name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +64,17 @@ mod tests {
         spec.agent.own_tools = vec!["git".into(), "policy".into()];
         spec.hook_functions = vec!["policy.check".into()];
         spec
+    }
+
+    #[test]
+    fn a_harness_may_make_the_calls_that_its_tools_name_or_all() {
+        let agent = |tools: Option<&[&str]>| spec(tools).agent;
+        let names = ["claude-agent-sdk.mcp__git__push", "git.push"];
+        assert!(may_make(&agent(None), names));
+        assert!(may_make(&agent(Some(&["git"])), names));
+        assert!(may_make(&agent(Some(&["claude-agent-sdk"])), names));
+        assert!(!may_make(&agent(Some(&["claude-agent-sdk.Read", "web"])), names));
+        assert!(!may_make(&agent(Some(&[])), names));
     }
 
     #[test]

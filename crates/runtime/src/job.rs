@@ -8,6 +8,7 @@ mod catalogue;
 mod children;
 mod earlier;
 mod effects;
+mod harness;
 pub(crate) mod journal;
 mod runner;
 mod start;
@@ -16,6 +17,7 @@ mod under_way;
 
 pub use catalogue::ToolTraits;
 pub use earlier::{Earlier, walk};
+pub use harness::Helpers;
 
 use crate::lifecycle::Standing;
 use crate::observe::Observer;
@@ -167,8 +169,18 @@ fn run_tied(
     ties: Option<children::Ties>,
 ) -> BoxFuture<'static, Result<End, RunError>> {
     Box::pin(async move {
-        let mut runner = runner::Runner::open(deps, which, observer).await?;
-        let end = runner.run(options, ties).await;
+        let is_new = matches!(which, Which::New(_));
+        let mut runner = runner::Runner::open(deps.clone(), which, observer.clone()).await?;
+        // A session whose process ended is not begun again: what it did is not known here.
+        let harness = deps.model.harness().filter(|_| is_new && runner.spec().agent.external.is_some());
+        let end = match harness {
+            Some(harness) => {
+                let (ran, end) = harness::run(deps, harness, runner, options, observer, ties).await;
+                runner = ran;
+                end
+            }
+            None => runner.run(options, ties).await,
+        };
         runner.close().await;
         end
     })

@@ -5,6 +5,7 @@
 
 use hookwright_core::event::Moment;
 use hookwright_core::job::{Outcome, ToolOutcome};
+use hookwright_core::text;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -51,8 +52,8 @@ pub struct CallRequest {
     pub provider_id: String,
     /// The function's full name.
     pub tool: String,
-    /// Another name that hooks may match: for an MCP call inside a harness, `server.function`.
-    pub alias: Option<String>,
+    /// Other names that hooks may match: for an MCP call inside a harness, `server.function`, in all ways that its name can be read.
+    pub aliases: Vec<String>,
     /// The arguments.
     pub arguments: Value,
     /// Why the call can't be made as it is (arguments that are no object, numbers that can't be kept); nobody is asked then.
@@ -151,8 +152,8 @@ pub(crate) enum Arrival {
     Cancelled { call: String, done: oneshot::Sender<()> },
     Returned { call: String, made: Box<Made>, news: oneshot::Sender<CallNews> },
     Output { output: Value, news: oneshot::Sender<OutputNews> },
-    Watches { tool: String, alias: Option<String>, moment: Moment, watched: oneshot::Sender<bool> },
-    Gone { by: String, done: bool },
+    Watches { names: Vec<String>, moment: Moment, watched: oneshot::Sender<bool> },
+    Gone { by: String, done: bool, failed: Option<String> },
 }
 
 impl Outside {
@@ -205,17 +206,28 @@ impl Outside {
         self.put(|news| Arrival::Output { output, news }).await
     }
 
-    /// Whether any hook watches this function at that moment.
-    pub async fn is_watched(&self, tool: &str, alias: Option<&str>, moment: Moment) -> Result<bool, Gone> {
-        let (tool, alias) = (tool.to_owned(), alias.map(str::to_owned));
-        self.put(|watched| Arrival::Watches { tool, alias, moment, watched }).await
+    /// Whether any hook watches a function of these names at that moment.
+    pub async fn is_watched(&self, names: Vec<String>, moment: Moment) -> Result<bool, Gone> {
+        self.put(|watched| Arrival::Watches { names, moment, watched }).await
     }
 
     /// The agent is gone. `done` says that this is how its work ends; else it was broken off.
     pub async fn leave(&self, by: &str, done: bool) -> Result<Outcome, Gone> {
         // Where the job is over already nobody takes it up, and nobody needs to.
-        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done }).await;
+        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done, failed: None }).await;
         self.over().await
+    }
+
+    /// The agent went wrong: its job fails, unless it is over.
+    pub async fn fail(&self, by: &str, why: &str) -> Result<Outcome, Gone> {
+        let failed = Some(text::reason(Some(why), 2_000));
+        let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done: false, failed }).await;
+        self.over().await
+    }
+
+    /// Whether the job is over, or was left by its process.
+    pub fn is_over(&self) -> bool {
+        self.to_job.is_closed() || matches!(*self.standing.borrow(), Stand::Over(_))
     }
 
     async fn put<T>(&self, what: impl FnOnce(oneshot::Sender<T>) -> Arrival) -> Result<T, Gone> {

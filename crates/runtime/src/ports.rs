@@ -1,6 +1,7 @@
 //! What the runtime needs of the world. Backends implement these traits; doors and tests bring them together.
 
 pub mod clock;
+pub mod harness;
 pub mod model;
 pub mod sessions;
 pub mod store;

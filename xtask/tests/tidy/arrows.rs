@@ -6,6 +6,8 @@ use crate::repository::{Member, members};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
     Core,
+    /// Needs nobody, and may be needed by whoever starts children.
+    Process,
     Runtime,
     Backend,
     Door,
@@ -19,6 +21,7 @@ enum Layer {
 fn layer(folder: &str) -> Option<Layer> {
     match folder.split('/').collect::<Vec<_>>()[..] {
         ["crates", "core"] => Some(Layer::Core),
+        ["crates", "process"] => Some(Layer::Process),
         ["crates", "runtime"] => Some(Layer::Runtime),
         ["crates", "backends", _] => Some(Layer::Backend),
         ["crates", "doors", _] => Some(Layer::Door),
@@ -34,10 +37,10 @@ fn layer(folder: &str) -> Option<Layer> {
 /// What a layer's crates may need of ours, beside what their tests need.
 fn may_need(layer: Layer) -> &'static [Layer] {
     match layer {
-        Layer::Core => &[],
+        Layer::Core | Layer::Process => &[],
         Layer::Runtime | Layer::Xtask => &[Layer::Core],
-        Layer::Backend | Layer::Door => &[Layer::Core, Layer::Runtime],
-        Layer::Cli => &[Layer::Core, Layer::Runtime, Layer::Backend, Layer::Door, Layer::Example],
+        Layer::Backend | Layer::Door => &[Layer::Core, Layer::Process, Layer::Runtime],
+        Layer::Cli => &[Layer::Core, Layer::Process, Layer::Runtime, Layer::Backend, Layer::Door, Layer::Example],
         Layer::Testkit | Layer::Bench => &[Layer::Core, Layer::Runtime, Layer::Backend],
         Layer::Example => &[Layer::Example],
     }

@@ -4,13 +4,9 @@
 //! Invariant: a group outlives this process by a second at most, however it ends ([`watchdog`]).
 //! Invariant: stdout and stderr are always read, and nothing that the child does not read is waited for.
 
-mod group;
-
 mod pipe;
 mod process;
 mod reader;
 mod stderr;
-mod watchdog;
 
-pub(crate) use group::Group;
 pub(crate) use process::{Child, StdioLink};

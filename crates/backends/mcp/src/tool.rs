@@ -10,7 +10,7 @@ use crate::link::{Ask, Link, Reply};
 use crate::listing;
 use crate::said::shown;
 use crate::spec::ToolSpec;
-use crate::stdio::Group;
+use hookwright_process::Group;
 use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
 //! The agent that answers: a plugin's, or one of our own where no plugin declares any or it is asked for.
 
-use crate::exit::CliResult;
+use crate::exit::{CliError, CliResult};
 use crate::setup::Tenant;
 use hookwright_core::job::AgentSpec;
 use hookwright_core::stored::{Blob, Stored};
@@ -42,7 +42,11 @@ impl Chosen {
         }
         let (plugin, decl) = tenant.agent(id)?;
         let mut blobs = vec![];
-        let spec = tenant.agent_spec(plugin, decl, &mut blobs)?;
+        let spec = tenant.agent_spec(plugin, decl, &mut blobs);
+        if spec.external.is_some() {
+            let what = format!("the agent {} runs in a harness; editors are answered by agents with a model", spec.id);
+            return Err(CliError::usage(what).hint("name another one: --agent ID, or --agent assistant"));
+        }
         Ok(Self {
             id: spec.id.clone(),
             plugin: spec.plugin.clone(),

@@ -226,9 +226,13 @@ fn what(line: Line, fact: &Fact, known: &Known<'_>, look: Look) -> Line {
         Fact::OutputOffered { output } => {
             line.plain(&format!("the agent ends with an output of {}", units::bytes(output.bytes)))
         }
-        Fact::AgentLeft { by, done } => {
+        Fact::AgentLeft { by, done, failed } => {
             let how = if *done { "" } else { " before it was done" };
-            line.plain(&format!("{by} left{how}"))
+            let line = line.plain(&format!("{by} left{how}"));
+            match failed {
+                Some(why) => line.plain(": ").add(Role::Bad, why),
+                None => line,
+            }
         }
         Fact::Cancelled { by } => line.add(Role::Warn, "cancelled").plain(&format!(" by {by}")),
         Fact::Finished { outcome } => match outcome {

@@ -3,8 +3,10 @@
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::setup::Tenant;
+use crate::work::harness;
 use hookwright_core::job::AgentSpec;
 use hookwright_model::Options;
+use hookwright_runtime::ports::harness::RunBy;
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::subagents::{Child, Subagents};
 use std::path::PathBuf;
@@ -19,6 +21,14 @@ pub(crate) struct TenantAgents {
 impl TenantAgents {
     pub(crate) fn new(tenant: Arc<Tenant>, env: Environment) -> Arc<Self> {
         Arc::new(Self { tenant, env })
+    }
+}
+
+/// Opens what runs an agent: its model, or its harness.
+pub(super) fn open_agent(env: &Environment, tenant: &Tenant, agent: &AgentSpec) -> CliResult<Arc<dyn Model>> {
+    match agent.external {
+        None => open_model(env, tenant, &agent.model, &agent.plugin),
+        Some(_) => Ok(Arc::new(RunBy(harness::open(env, tenant, &agent.id)?))),
     }
 }
 
@@ -37,8 +47,8 @@ impl Subagents for TenantAgents {
         let words = |error: CliError| error.message;
         let (plugin, decl) = self.tenant.agent(Some(agent)).map_err(words)?;
         let mut blobs = vec![];
-        let agent = self.tenant.agent_spec(plugin, decl, &mut blobs).map_err(words)?;
-        let model = open_model(&self.env, &self.tenant, &agent.model, &agent.plugin).map_err(words)?;
+        let agent = self.tenant.agent_spec(plugin, decl, &mut blobs);
+        let model = open_agent(&self.env, &self.tenant, &agent).map_err(words)?;
         Ok(Child {
             input_schema: decl.input_schema.clone(),
             hooks: self.tenant.hooks(&agent.id),
@@ -50,6 +60,6 @@ impl Subagents for TenantAgents {
     }
 
     async fn model(&self, agent: &AgentSpec) -> Result<Arc<dyn Model>, String> {
-        open_model(&self.env, &self.tenant, &agent.model, &agent.plugin).map_err(|error| error.message)
+        open_agent(&self.env, &self.tenant, agent).map_err(|error| error.message)
     }
 }

@@ -206,13 +206,19 @@ impl Plugin {
             }
         }
         if let Some(keys) = self.agent {
-            let mut agent = json!({"id": "worker", "model": "script/script.yaml"});
-            agent.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+            let runs = if keys.get("harness").is_some() { json!({}) } else { json!({"model": "script/script.yaml"}) };
+            let mut agent = json!({"id": "worker"});
+            for more in [&runs, &keys] {
+                agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            }
             manifest["agents"] = json!([agent]);
             world.write(&format!("{}/script.yaml", self.id), json!({ "turns": self.turns }).to_string());
         }
         for (id, keys, turns) in self.others {
-            let mut agent = json!({"id": id, "model": format!("script/{id}.yaml")});
+            let runs =
+                if keys.get("harness").is_some() { json!({}) } else { json!({"model": format!("script/{id}.yaml")}) };
+            let mut agent = json!({"id": id});
+            agent.as_object_mut().unwrap().extend(runs.as_object().unwrap().clone());
             agent.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
             manifest["agents"].as_array_mut().unwrap().push(agent);
             world.write(&format!("{}/{id}.yaml", self.id), json!({ "turns": turns }).to_string());

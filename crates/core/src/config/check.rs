@@ -2,7 +2,7 @@
 
 use super::TenantConfig;
 use crate::diagnostic::{Code, Diagnostic, Severity, nearest, shown};
-use crate::manifest::{McpDecl, Parsed, Problems, Secret};
+use crate::manifest::{AgentRuns, McpDecl, Parsed, Problems, Secret};
 
 /// Names every variable that a manifest takes by `from:` and the tenant's `secrets` do not allow (SPEC §2).
 ///
@@ -12,17 +12,21 @@ use crate::manifest::{McpDecl, Parsed, Problems, Secret};
 pub fn check_secrets(plugins: &[&Parsed], tenant: &TenantConfig) -> Vec<Diagnostic> {
     let mut found = Problems::default();
     for plugin in plugins {
-        for (i, tool) in plugin.manifest.tools.iter().enumerate() {
-            let (section, values) = match &tool.mcp {
-                McpDecl::Stdio { env, .. } => ("env", env),
-                McpDecl::Http { headers, .. } => ("headers", headers),
-            };
+        let tools = plugin.manifest.tools.iter().enumerate().map(|(i, tool)| match &tool.mcp {
+            McpDecl::Stdio { env, .. } => (format!("tools/{i}/env"), env),
+            McpDecl::Http { headers, .. } => (format!("tools/{i}/headers"), headers),
+        });
+        let agents = plugin.manifest.agents.iter().enumerate().filter_map(|(i, agent)| match &agent.runs {
+            AgentRuns::Harness(harness) => Some((format!("agents/{i}/env"), &harness.env)),
+            AgentRuns::Model(_) => None,
+        });
+        for (section, values) in tools.chain(agents) {
             for (name, value) in values {
                 let Secret::From { from } = value else { continue };
                 if tenant.secrets.allows(from) {
                     continue;
                 }
-                let path = format!("tools/{i}/{section}/{name}");
+                let path = format!("{section}/{name}");
                 found.add(plugin, Severity::Error, Code::SecretNotAllowed, &path, || {
                     let hint = format!(
                         "if its plugins may see it, add it to `secrets:` of the tenant in hookwright.yaml: secrets: [{from}]"

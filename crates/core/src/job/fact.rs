@@ -214,6 +214,9 @@ pub enum Fact {
         by: String,
         /// Whether that is how its work ends; else it was broken off.
         done: bool,
+        /// What went wrong with it, where that is why; then the job failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
     },
     /// Somebody cancelled the job.
     Cancelled {
@@ -252,6 +255,9 @@ pub struct RequestedCall {
     /// Another name of the function that hooks may match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
+    /// Further ones, where a harness's name of an MCP function can be read in several ways. Hooks match any; events name the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_aliases: Vec<String>,
     /// The arguments as the model wrote them.
     pub arguments: Stored,
     /// Why it is refused without asking anybody (`unknown tool: …`, no JSON). No hook is asked and nothing is called.

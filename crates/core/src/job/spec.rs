@@ -195,7 +195,7 @@ pub enum Outcome {
 /// Why a job failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobError {
-    /// `HookDenied`, `ModelFailed`, `ContextFull`, `MaxTokens`, `Refused`, `MaxTurns` or `BadOutput`.
+    /// `HookDenied`, `ModelFailed`, `ContextFull`, `MaxTokens`, `Refused`, `MaxTurns`, `BadOutput` or `HarnessFailed`.
     #[serde(rename = "type")]
     pub kind: String,
     /// For people.

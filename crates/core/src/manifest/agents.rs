@@ -1,16 +1,20 @@
 //! `agents:` entries.
 
+use super::credentials::{self, Carrier};
 use super::lower::Context;
-use super::{AgentDecl, AgentRuns, reserved};
+use super::{AgentDecl, AgentRuns, HarnessDecl, reserved, tools};
 use crate::diagnostic::{Code, shown};
 use crate::yaml::{Fields, Kind, Node};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "id",
     "description",
     "model",
     "harness",
+    "command",
+    "env",
     "instructions",
     "tools",
     "input_schema",
@@ -31,7 +35,7 @@ pub(super) fn agent(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option
         cx.read.id(node, "an agent's `id`").map(str::to_owned)
     });
     let description = text(cx, &fields, "description");
-    let runs = runs(cx, &fields);
+    let runs = runs(cx, &fields, path);
     let instructions = text(cx, &fields, "instructions");
     let tools = match fields.get("tools") {
         Some(node) => {
@@ -77,7 +81,28 @@ fn whole(cx: &mut Context<'_, '_>, fields: &Fields<'_>, key: &str, most: u64) ->
     }
 }
 
-fn runs(cx: &mut Context<'_, '_>, fields: &Fields<'_>) -> Option<AgentRuns> {
+fn runs(cx: &mut Context<'_, '_>, fields: &Fields<'_>, path: &str) -> Option<AgentRuns> {
+    // Both are read, so that their faults are said even where they can't stand.
+    let command = match fields.get("command") {
+        Some(node) => {
+            cx.note(format!("{path}/command"), node.place);
+            tools::command(cx, node, "`command`").map(Some)
+        }
+        None => Some(None),
+    };
+    let env = match fields.get("env") {
+        Some(node) => credentials::read(cx, node, Carrier::Environment, &format!("{path}/env")),
+        None => Some(BTreeMap::new()),
+    };
+    if fields.get("harness").is_none() {
+        for key in ["command", "env"] {
+            if let Some(entry) = fields.entry(key) {
+                let why = format!("`{key}` is for an agent with `harness`: a model is no process");
+                cx.read.error(entry.key_place, Code::KeyConflict, why).hint("leave it out");
+                return None;
+            }
+        }
+    }
     match (fields.get("model"), fields.entry("harness")) {
         (Some(_), Some(harness)) => {
             cx.read
@@ -113,7 +138,8 @@ fn runs(cx: &mut Context<'_, '_>, fields: &Fields<'_>) -> Option<AgentRuns> {
         }
         (None, Some(entry)) => {
             let choices = reserved::HARNESSES.map(|name| (name, name));
-            cx.read.choice(&entry.value, "`harness`", &choices).map(|name| AgentRuns::Harness(name.to_owned()))
+            let harness = cx.read.choice(&entry.value, "`harness`", &choices).map(str::to_owned);
+            Some(AgentRuns::Harness(HarnessDecl { harness: harness?, command: command?, env: env? }))
         }
     }
 }

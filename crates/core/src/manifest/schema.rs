@@ -196,6 +196,13 @@ fn agent() -> Value {
                 "examples": ["anthropic/claude-sonnet-4-5", "script/demo.yaml"],
             },
             "harness": {"enum": HARNESSES, "description": "Somebody else's runtime, instead of `model`."},
+            "command": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "With `harness`: its program and first arguments. Default: its usual program, as PATH finds it."},
+            "env": {
+                "type": "object",
+                "description": "With `harness`: variables beside PATH, HOME, LANG and TMPDIR.",
+                "propertyNames": {"pattern": VARIABLE_PATTERN},
+                "additionalProperties": value(),
+            },
             "instructions": filled("The system prompt."),
             "tools": texts("What it sees: tool ids, or full function names with *. Default: all functions of its own plugin.", 0),
             "input_schema": schema("input"),
@@ -209,6 +216,9 @@ fn agent() -> Value {
                 "description": "Ids of agents of the tenant that it may start.",
             },
         },
-        "oneOf": [{"required": ["model"]}, {"required": ["harness"]}],
+        "oneOf": [
+            {"required": ["model"], "not": {"anyOf": [{"required": ["command"]}, {"required": ["env"]}]}},
+            {"required": ["harness"]},
+        ],
     })
 }

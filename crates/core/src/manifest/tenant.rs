@@ -115,10 +115,13 @@ fn agents<'p>(plugin: &'p Parsed, known: &Known<'_>, found: &mut Problems<'p>) {
             if tool.contains('*') || known.tools.contains(tool) || reserved::BUILT_IN.contains(&tool) {
                 continue;
             }
-            if matches!(&agent.runs, AgentRuns::Harness(_)) && reserved::HARNESSES.contains(&tool) {
-                continue;
-            }
-            found.add(plugin, Severity::Error, Code::UnknownTool, &format!("agents/{i}/tools/{j}"), || {
+            // A harness has MCP servers of its own, which its own configuration names.
+            let severity = match &agent.runs {
+                AgentRuns::Harness(_) if reserved::HARNESSES.contains(&tool) => continue,
+                AgentRuns::Harness(_) => Severity::Warning,
+                AgentRuns::Model(_) => Severity::Error,
+            };
+            found.add(plugin, severity, Code::UnknownTool, &format!("agents/{i}/tools/{j}"), || {
                 let hint = match nearest(tool, known.tools.iter().copied()) {
                     Some(near) => format!("did you mean `{near}{}`?", shown(&entry[tool.len()..])),
                     None => list_of("tools", known.tools.iter().copied()),

@@ -72,6 +72,8 @@ agents:
   - id: writer
     description: Writes.
     harness: claude-agent-sdk
+    command: ["claude", "--debug"]
+    env: { KEY: { from: KEY }, MODE: quiet }
     tools: []
     input_schema: { type: object, properties: { n: { type: integer } } }
     output_schema: { type: string }

@@ -73,10 +73,10 @@ fn mcp(cx: &mut Context<'_, '_>, node: &Node, fields: &Fields<'_>, path: &str) -
     let env = values("env", Carrier::Environment);
     let headers = values("headers", Carrier::Headers);
     match &node.kind {
-        Kind::List(items) => {
+        Kind::List(_) => {
             let why = "`headers` are for HTTP servers; this one is started as a command";
             let alone = refuse_key(cx, fields, "headers", why, "env");
-            let command = command(cx, node, items);
+            let command = command(cx, node, "`mcp`");
             alone.then_some(McpDecl::Stdio { command: command?, env: env? })
         }
         Kind::Text(text) => {
@@ -107,26 +107,36 @@ fn refuse_key(cx: &mut Context<'_, '_>, fields: &Fields<'_>, key: &str, why: &st
     false
 }
 
-fn command(cx: &mut Context<'_, '_>, node: &Node, items: &[std::rc::Rc<Node>]) -> Option<Vec<String>> {
+/// A program and its arguments under a key.
+pub(super) fn command(cx: &mut Context<'_, '_>, node: &Node, key: &str) -> Option<Vec<String>> {
+    let Kind::List(items) = &node.kind else {
+        cx.read.wrong_type(node, key, "a command as a list").hint("e.g. [\"python\", \"-m\", \"policy.server\"]");
+        return None;
+    };
     if items.is_empty() {
         cx.read
-            .error(node.place, Code::EmptyList, "`mcp` is an empty list: expected a program and its arguments")
+            .error(node.place, Code::EmptyList, format!("{key} is an empty list: expected a program and its arguments"))
             .hint("e.g. [\"python\", \"-m\", \"policy.server\"]");
         return None;
     }
     let mut words = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
         let word = if i == 0 {
-            cx.read.filled(item, "the program in `mcp`", false)
+            cx.read.filled(item, &format!("the program in {key}"), false)
         } else {
-            cx.read.text(item, "an argument in `mcp`")
+            cx.read.text(item, &format!("an argument in {key}"))
         };
         words.push(word.and_then(|word| {
             if word.contains('\0') {
-                cx.read.error(item.place, Code::InvalidText, "an argument in `mcp` holds the character U+0000");
+                cx.read.error(
+                    item.place,
+                    Code::InvalidText,
+                    format!("an argument in {key} holds the character U+0000"),
+                );
                 return None;
             }
-            let clean = credentials::refuse_secret(cx, item.place, word, "an argument in `mcp`", "`env` and `from`");
+            let what = format!("an argument in {key}");
+            let clean = credentials::refuse_secret(cx, item.place, word, &what, "`env` and `from`");
             clean.then(|| word.to_owned())
         }));
     }

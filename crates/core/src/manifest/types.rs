@@ -160,6 +160,19 @@ pub struct AgentDecl {
 pub enum AgentRuns {
     /// Hookwright's own loop over a model, e.g. `anthropic/claude-sonnet-4-5` or `script/demo.yaml`.
     Model(String),
-    /// Somebody else's runtime, e.g. `claude-agent-sdk`.
-    Harness(String),
+    /// Somebody else's runtime.
+    Harness(HarnessDecl),
+}
+
+/// A harness as an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HarnessDecl {
+    /// Which one, e.g. `claude-agent-sdk`.
+    pub harness: String,
+    /// Program and first arguments; absent: the harness's usual program, as PATH finds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Variables beside PATH, HOME, LANG and TMPDIR.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, Secret>,
 }

@@ -82,6 +82,15 @@ impl fmt::Display for Trouble {
     }
 }
 
+/// A payload that was read, as far as its reply needs it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    event: String,
+    moment: Moment,
+    already_held: bool,
+    raw: Value,
+}
+
 /// The bridge of one harness, for one event.
 #[derive(Debug, Clone)]
 pub struct Door {
@@ -99,14 +108,22 @@ impl Door {
 
     /// Reads the payload and asks, through `exchange`.
     pub fn answer(&self, payload: &[u8], exchange: impl FnOnce(Request) -> Result<Reply, Trouble>) -> Printed {
+        match self.ask(payload) {
+            Ok((asked, request)) => self.say(&asked, exchange(request)),
+            Err(printed) => printed,
+        }
+    }
+
+    /// Reads the payload: what to ask, and what is needed to print the reply. `Err` is what is printed where it can't be read.
+    pub fn ask(&self, payload: &[u8]) -> Result<(Asked, Request), Printed> {
         let dialect = dialects::of(self.harness);
         let raw = match read(payload) {
             Ok(raw) => raw,
-            Err(why) => return self.refuse(Trouble::Payload { why }),
+            Err(why) => return Err(self.refuse(Trouble::Payload { why })),
         };
         let (event, moment) = match self.moment(dialect, &raw) {
             Ok(found) => found,
-            Err(why) => return self.refuse(Trouble::Payload { why }),
+            Err(why) => return Err(self.refuse(Trouble::Payload { why })),
         };
         let read = dialect.read(self.harness, moment, &raw).and_then(|ask| checked(ask, payload));
         let context = Context { event: &event, moment, raw: &raw };
@@ -115,16 +132,22 @@ impl Door {
             Err(why) => {
                 // A stop that may have been held before is not held again for a payload that can't be read.
                 let held = raw.get("stop_hook_active").is_none_or(|held| *held != Value::Bool(false));
-                return dialect.print(context, &refusal(moment, held, &Trouble::Payload { why }));
+                return Err(dialect.print(context, &refusal(moment, held, &Trouble::Payload { why })));
             }
         };
         let already_held = matches!(ask.what, What::Stop { already_held: true, .. });
         let request = Request { ask, escalate: self.escalate, wait_ms: self.wait_ms };
-        let reply = match exchange(request) {
-            Ok(reply) => fitting(self.harness, moment, already_held, reply),
-            Err(trouble) => refusal(moment, already_held, &trouble),
+        Ok((Asked { event, moment, already_held, raw }, request))
+    }
+
+    /// What is printed of a reply, or where there is none.
+    pub fn say(&self, asked: &Asked, reply: Result<Reply, Trouble>) -> Printed {
+        let Asked { event, moment, already_held, raw } = asked;
+        let reply = match reply {
+            Ok(reply) => fitting(self.harness, *moment, *already_held, reply),
+            Err(trouble) => refusal(*moment, *already_held, &trouble),
         };
-        dialect.print(context, &reply)
+        dialects::of(self.harness).print(Context { event, moment: *moment, raw }, &reply)
     }
 
     /// What is printed where the payload was not read, or this process failed.

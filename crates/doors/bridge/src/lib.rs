@@ -9,16 +9,20 @@
 //! Invariant: foreign shapes stay in [`dialects`]; nobody else reads a harness's payload.
 
 mod ask;
+mod desk;
 pub mod dialects;
 mod door;
 mod fields;
 mod harness;
 pub mod install;
 mod probe;
+mod session;
 mod transcript;
 
 pub use ask::{Agent, Ask, Call, Escalate, Reply, Request, What};
-pub use door::{Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
+pub use desk::Desk;
+pub use door::{Asked, Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
 pub use harness::{Caps, Harness, Moment, Output};
 pub use probe::{PROBE_TOOL, denies, probe_payload};
+pub use session::{Claude, Launch};
 pub use transcript::{TAIL_BYTES, last_words};

@@ -145,6 +145,7 @@ impl Catalogue {
             provider_id,
             tool,
             alias: known.as_ref().and_then(|k| k.alias.clone()),
+            further_aliases: vec![],
             arguments,
             refused,
             idempotent: known.as_ref().is_some_and(|k| k.idempotent),

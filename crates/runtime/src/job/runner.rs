@@ -26,7 +26,7 @@ use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::approval;
 use hookwright_core::history::Record;
-use hookwright_core::job::{Command, Fact, Machine, Outcome};
+use hookwright_core::job::{Command, Fact, JobSpec, Machine, Outcome};
 use hookwright_core::message::Message;
 use hookwright_core::subagent;
 use outside::{Came, Outside};
@@ -130,6 +130,14 @@ impl Runner {
         self
     }
 
+    pub(super) fn spec(&self) -> &JobSpec {
+        self.machine.spec()
+    }
+
+    pub(super) fn holds_output(&self) -> bool {
+        self.machine.holds_output()
+    }
+
     fn now(&self) -> u64 {
         self.workshop.deps.clock.now_ms()
     }
@@ -145,7 +153,7 @@ impl Runner {
             && self.machine.due_outcome().is_none()
         {
             let by = "nobody: its agent is gone".to_owned();
-            self.take(self.now(), Fact::AgentLeft { by, done: false })?;
+            self.take(self.now(), Fact::AgentLeft { by, done: false, failed: None })?;
         }
         // What was decided while nobody ran the job may have ended it.
         self.status();
@@ -164,7 +172,8 @@ impl Runner {
                 self.status();
                 continue;
             }
-            let only_waits = self.next.is_empty() && self.only_waits();
+            // An agent outside can't be left while it waits.
+            let only_waits = self.outside.is_none() && self.next.is_empty() && self.only_waits();
             if only_waits
                 && options.detach
                 && let Some(ended) = self.under_way.next().now_or_never()

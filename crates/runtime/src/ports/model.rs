@@ -1,7 +1,9 @@
 //! A model, as the runtime uses it. Implemented by `hookwright-model`.
 
+use super::harness::Harness;
 use hookwright_core::message::{FunctionSpec, Message, StopReason, Usage};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// One model, ready to be asked.
 #[async_trait::async_trait]
@@ -20,6 +22,11 @@ pub trait Model: Send + Sync {
 
     /// Whether turns come from a script and not from a model.
     fn is_scripted(&self) -> bool;
+
+    /// What runs the agent in a model's place; then no turn is asked for.
+    fn harness(&self) -> Option<Arc<dyn Harness>> {
+        None
+    }
 }
 
 /// What a turn is asked for.

@@ -46,7 +46,7 @@ fn push(branch: &str) -> CallRequest {
 }
 
 fn request(tool: &str, arguments: Value) -> CallRequest {
-    CallRequest { provider_id: "theirs".into(), tool: tool.into(), alias: None, arguments, fault: None }
+    CallRequest { provider_id: "theirs".into(), tool: tool.into(), aliases: vec![], arguments, fault: None }
 }
 
 async fn news(asked: Asked) -> CallNews {
@@ -214,7 +214,7 @@ async fn a_harness_makes_its_own_calls_once_they_are_let() {
     });
     let (outside, running) = world.open(HARNESS);
     outside.admitted().await.unwrap();
-    assert_eq!(outside.is_watched("codex.Bash", None, Moment::PostToolCall).await, Ok(true));
+    assert_eq!(outside.is_watched(vec!["codex.Bash".into()], Moment::PostToolCall).await, Ok(true));
     let asked = outside.call(request("codex.Bash", json!({"command": "ls"}))).await.unwrap();
     let call = asked.call.clone();
     assert_eq!(news(asked).await, CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true });

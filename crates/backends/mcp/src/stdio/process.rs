@@ -1,14 +1,13 @@
 //! Starts a child, watches it and ends it.
 
-use super::group::Group;
 use super::pipe::Pipe;
 use super::reader::Reader;
 use super::stderr::{LastWords, drain};
-use super::watchdog;
 use crate::config::HostConfig;
 use crate::link::Changes;
 use crate::said::Secrets;
 use crate::unasked::Unasked;
+use hookwright_process::Group;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -52,7 +51,7 @@ impl StdioLink {
         // A relative path with a slash would be looked up from our own folder.
         let path = if program.contains('/') { child.cwd.join(program) } else { PathBuf::from(program) };
         // Before the first server: one that starts while the shell still does would be left behind by a kill.
-        watchdog::ready();
+        hookwright_process::ready();
         let mut process = Command::new(path)
             .args(args)
             .current_dir(child.cwd)

@@ -29,7 +29,7 @@ impl Teller {
                 let size = units::bytes(output.bytes);
                 self.put(Line::at("end", ' ').plain("the agent ends with an output of ").plain(&size));
             }
-            Fact::AgentLeft { by, done } => {
+            Fact::AgentLeft { by, done, .. } => {
                 let how = if *done { " left" } else { " left before it was done" };
                 self.put(Line::at("job", ' ').plain(by).plain(how));
             }

@@ -99,6 +99,7 @@ impl Tale {
             provider_id: format!("c{i}"),
             tool: (*tool).into(),
             alias: None,
+            further_aliases: vec![],
             arguments: Stored::new(arguments.clone()).0,
             refused: tool.starts_with("no.").then(|| format!("unknown tool: {tool}")),
             idempotent: false,

@@ -5,7 +5,7 @@
 
 use super::{Machine, Mismatch, Phase};
 use crate::call::{Call, CallEnd, EndKind};
-use crate::job::{CallReply, Command, Fact, Outcome, RequestedCall};
+use crate::job::{CallReply, Command, Fact, JobError, Outcome, RequestedCall};
 use crate::stored::Stored;
 use crate::text;
 use crate::verdict::Denial;
@@ -114,8 +114,10 @@ impl Machine {
             }
             Fact::CallCancelled { call } if self.external.get(call).is_some() => self.withdraw(call, out),
             Fact::OutputOffered { output } if self.takes_output() => self.end(output.clone(), out),
-            Fact::AgentLeft { by, done } if !matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) => {
-                let outcome = if *done && self.is_admitted() {
+            Fact::AgentLeft { by, done, failed } if !matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) => {
+                let outcome = if let Some(why) = failed {
+                    Outcome::Failed { error: JobError::plain("HarnessFailed", format!("{by}: {why}")) }
+                } else if *done && self.is_admitted() {
                     Outcome::Completed { output: Stored::inline(Value::String(String::new())) }
                 } else {
                     Outcome::Cancelled { by: by.clone() }

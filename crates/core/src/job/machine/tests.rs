@@ -46,6 +46,7 @@ fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
                 provider_id: format!("{effect}-{i}"),
                 tool: (*tool).into(),
                 alias: None,
+                further_aliases: vec![],
                 arguments: Stored::inline(arguments.clone()),
                 refused: None,
                 idempotent: false,

@@ -418,6 +418,22 @@ fn declared_schemas_are_json_schemas_that_can_be_used() {
 }
 
 #[test]
+fn a_harness_has_a_command_and_variables_and_a_model_has_none() {
+    let harness = |keys: &str| format!("agents:\n  - id: a\n    harness: claude-agent-sdk\n    {keys}");
+    table(&[
+        (harness("command: [claude]"), &[]),
+        (harness("env: { KEY: { from: KEY } }"), &[]),
+        (harness("command: claude"), &["wrong-type"]),
+        (harness("command: []"), &["empty-list"]),
+        (harness("command: ['']"), &["empty-text"]),
+        (harness("env: [KEY]"), &["wrong-type"]),
+        (harness("command: [claude, sk-ant-api03-0123456789abcdefghijklmnop]"), &["secret-in-manifest"]),
+        (agent("command: [claude]"), &["key-conflict"]),
+        (agent("env: {}"), &["key-conflict"]),
+    ]);
+}
+
+#[test]
 fn numbers_are_whole_and_more_than_zero() {
     table(&[
         (agent("max_turns: 0"), &["out-of-range"]),

@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use hookwright_core::approval;
 use hookwright_core::job::{CallReply, Command, Fact, Outcome, RequestedCall, ToolOutcome};
 use hookwright_core::stored::{Blob, Stored};
-use hookwright_core::text;
+use hookwright_core::{text, visible};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,18 +80,26 @@ impl Outside {
 impl Workshop {
     /// Looks a function up and keeps the arguments of a call.
     async fn prepare(&self, request: CallRequest, asked: oneshot::Sender<Asked>) -> Prepared {
-        let CallRequest { provider_id, tool, alias, arguments, fault } = request;
+        let CallRequest { provider_id, tool, aliases, arguments, fault } = request;
         let arguments = Arc::new(arguments);
         let (stored, blob) = Stored::shared(arguments.clone());
         self.values.keep(&stored, arguments);
         let provider_id = text::shown(&provider_id, 200);
         let mut call = if self.spec.agent.external.is_some_and(|external| external.makes_calls) {
             let shown = text::shown(&tool, 200);
+            let names = std::iter::once(&tool).chain(&aliases).map(String::as_str);
+            let fault = match fault {
+                None if !visible::may_make(&self.spec.agent, names) => {
+                    Some(format!("the agent {} may not use it", self.spec.agent.id))
+                }
+                fault => fault,
+            };
             let refused = fault.map(|why| format!("The call to {shown} was not made: {why}."));
             RequestedCall {
                 provider_id,
                 tool,
                 alias: None,
+                further_aliases: vec![],
                 arguments: stored,
                 refused,
                 idempotent: false,
@@ -103,7 +111,9 @@ impl Workshop {
             }
             self.catalogue.requested(&self.spec, provider_id, tool, stored, fault.as_deref())
         };
-        call.alias = call.alias.or(alias);
+        let mut aliases = aliases.into_iter();
+        call.alias = call.alias.or_else(|| aliases.next());
+        call.further_aliases = aliases.collect();
         Prepared { call, blobs: blob.into_iter().collect(), asked }
     }
 
@@ -192,15 +202,15 @@ impl Runner {
                     outside.output = Some(news);
                 }
             }
-            Arrival::Watches { tool, alias, moment, watched } => {
-                let names: Vec<&str> = std::iter::once(tool.as_str()).chain(alias.as_deref()).collect();
+            Arrival::Watches { names, moment, watched } => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let spec = self.machine.spec();
                 let _ = watched.send(!spec.hooks.matching(moment, &spec.agent.id, &names).is_empty());
             }
-            Arrival::Gone { by, done } => {
+            Arrival::Gone { by, done, failed } => {
                 if self.machine.outcome().is_none() && self.machine.due_outcome().is_none() {
                     self.drop_effects();
-                    self.take(now, Fact::AgentLeft { by: approval::name_of(&by), done })?;
+                    self.take(now, Fact::AgentLeft { by: approval::name_of(&by), done, failed })?;
                 }
             }
         }

@@ -25,6 +25,7 @@ fn request(tool: &str, arguments: Value) -> RequestedCall {
         provider_id: "theirs".into(),
         tool: tool.into(),
         alias: None,
+        further_aliases: vec![],
         arguments: Stored::inline(arguments),
         refused: None,
         idempotent: false,
@@ -349,7 +350,7 @@ fn an_agent_that_leaves_ends_its_job_at_any_time() {
             desk.call("a.x", json!({}));
             desk.ends("c0.pre.h0", &says(escalate()));
         }
-        desk.fact(Fact::AgentLeft { by: "inspector".into(), done });
+        desk.fact(Fact::AgentLeft { by: "inspector".into(), done, failed: None });
         let completed = matches!(desk.machine.outcome(), Some(Outcome::Completed { .. }));
         assert_eq!(completed, done && !before, "an agent that was never admitted did nothing");
         assert!(desk.under_way.is_empty());
@@ -358,12 +359,21 @@ fn an_agent_that_leaves_ends_its_job_at_any_time() {
 }
 
 #[test]
+fn an_agent_that_went_wrong_fails_its_job() {
+    let mut desk = Desk::new(external(vec![], true, 0));
+    desk.fact(Fact::AgentLeft { by: "harness/x".into(), done: false, failed: Some("exit status 3".into()) });
+    let Some(Outcome::Failed { error }) = desk.machine.outcome() else { panic!() };
+    assert_eq!((&*error.kind, &*error.message), ("HarnessFailed", "harness/x: exit status 3"));
+    desk.check_replay();
+}
+
+#[test]
 fn facts_of_such_agents_fit_no_other_job() {
     let (mut machine, _) = Machine::new(spec(vec![])).unwrap();
     for fact in [
         Fact::CallRequested { id: "c0".into(), call: request("a.x", json!({})) },
         Fact::OutputOffered { output: Stored::inline(json!("x")) },
-        Fact::AgentLeft { by: "x".into(), done: true },
+        Fact::AgentLeft { by: "x".into(), done: true, failed: None },
     ] {
         assert!(machine.handle(1, &fact).is_err(), "{fact:?}");
     }

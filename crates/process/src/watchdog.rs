@@ -45,7 +45,7 @@ enum Shell {
 static SHELL: Mutex<Shell> = Mutex::new(Shell::NotStarted);
 
 /// Starts the shell, unless it runs.
-pub(super) fn ready() {
+pub fn ready() {
     let mut shell = SHELL.lock().unwrap_or_else(PoisonError::into_inner);
     if matches!(*shell, Shell::NotStarted) {
         *shell = start().map_or_else(missing, Shell::Runs);
@@ -53,12 +53,12 @@ pub(super) fn ready() {
 }
 
 /// From now on the group is ended where this process can't.
-pub(super) fn guard(group: Pid) {
+pub(crate) fn guard(group: Pid) {
     tell('+', group);
 }
 
 /// The group is gone; its number may come to name another one.
-pub(super) fn forget(group: Pid) {
+pub(crate) fn forget(group: Pid) {
     tell('-', group);
 }
 

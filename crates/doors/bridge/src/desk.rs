@@ -1,0 +1,279 @@
+//! One job of a harness: what its hooks ask becomes what the job's agent does, and what the job says becomes a reply.
+//!
+//! Invariant: every failure here is a reply that lets nothing through; a call is never let twice for one yes (the job sees to that).
+//! Invariant: memory is bounded by the calls that the harness has under way.
+
+use crate::ask::{Agent, Ask, Call, Reply, What};
+use crate::harness::Harness;
+use hookwright_core::job::Outcome;
+use hookwright_core::{json, text};
+use hookwright_runtime::job::Helpers;
+use hookwright_runtime::outside::{CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Calls that were let and whose end the harness still owes; the oldest are forgotten beyond that.
+const LET: usize = 1_024;
+/// How long news are awaited that must come at once.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// Subagents whose jobs are open.
+const SUBAGENTS: usize = 256;
+
+/// A job whose agent is a harness's.
+pub struct Desk {
+    harness: Harness,
+    job: Outside,
+    let_calls: Mutex<Let>,
+    subagents: tokio::sync::Mutex<HashMap<String, Arc<Desk>>>,
+}
+
+#[derive(Default)]
+struct Let {
+    /// The job's id of a call, by the harness's.
+    calls: HashMap<String, String>,
+    /// The harness's ids, oldest first.
+    order: std::collections::VecDeque<String>,
+}
+
+impl Let {
+    fn add(&mut self, theirs: String, ours: String) {
+        if self.calls.insert(theirs.clone(), ours).is_none() {
+            self.order.push_back(theirs);
+        }
+        while self.order.len() > LET {
+            if let Some(oldest) = self.order.pop_front() {
+                self.calls.remove(&oldest);
+            }
+        }
+    }
+
+    fn take(&mut self, theirs: &str) -> Option<String> {
+        let ours = self.calls.remove(theirs)?;
+        self.order.retain(|id| id != theirs);
+        Some(ours)
+    }
+}
+
+impl Desk {
+    /// For this job.
+    pub fn new(harness: Harness, job: Outside) -> Self {
+        Self { harness, job, let_calls: Mutex::default(), subagents: tokio::sync::Mutex::default() }
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Outside {
+        &self.job
+    }
+
+    /// Answers what the harness asks, within `wait` where people are asked; subagents have jobs of their own.
+    pub async fn answer(&self, ask: &Ask, helpers: &Helpers, wait: Option<Duration>) -> Reply {
+        let until = wait.map(|wait| Instant::now() + wait);
+        match &ask.agent {
+            Some(agent) => match self.of_subagent(agent, helpers).await {
+                Ok(desk) => desk.answer_own(&ask.what, until).await,
+                Err(why) => refused(&ask.what, &why),
+            },
+            None => self.answer_own(&ask.what, until).await,
+        }
+    }
+
+    async fn of_subagent(&self, agent: &Agent, helpers: &Helpers) -> Result<Arc<Self>, String> {
+        let mut open = self.subagents.lock().await;
+        open.retain(|_, desk| !desk.job.is_over());
+        if let Some(desk) = open.get(&agent.id) {
+            return Ok(desk.clone());
+        }
+        if open.len() >= SUBAGENTS {
+            return Err(format!("{SUBAGENTS} subagents are at work"));
+        }
+        let input = Value::String(agent.kind.clone().unwrap_or_default());
+        let job = helpers.open(&agent.id, input).await.map_err(|error| error.to_string())?;
+        let desk = Arc::new(Self::new(self.harness, job));
+        open.insert(agent.id.clone(), desk.clone());
+        Ok(desk)
+    }
+
+    async fn answer_own(&self, what: &What, until: Option<Instant>) -> Reply {
+        match what {
+            What::Before { call } => self.before(call, until).await,
+            What::After { call, result, structured, is_error } => {
+                let made =
+                    Made::Returned { result: result.clone(), structured: structured.clone(), is_error: *is_error };
+                self.after(call, made, until).await
+            }
+            What::Stop { output, already_held, .. } => self.stop(output.as_deref(), *already_held, until).await,
+            What::SubagentStart | What::Started { .. } | What::Ended { .. } | What::Prompt { .. } => {
+                match self.job.admitted().await {
+                    Ok(Stand::Over(outcome)) => refused(what, &over(&outcome)),
+                    Ok(_) => Reply::Allow,
+                    Err(Gone) => refused(what, &gone()),
+                }
+            }
+        }
+    }
+
+    async fn before(&self, call: &Call, until: Option<Instant>) -> Reply {
+        let (asked, news) = match self.ask(call).await {
+            Ok(asked) => (asked.call, asked.news),
+            Err(Gone) => return Reply::Deny { text: self.not_taken_up() },
+        };
+        match self.wait(&asked, news, until).await {
+            Ok(CallNews::Make { arguments, changed }) => {
+                lock(&self.let_calls).add(key(call), asked);
+                if changed { Reply::Rewrite { arguments: (*arguments).clone() } } else { Reply::Allow }
+            }
+            Ok(CallNews::NotMade(text) | CallNews::Withheld(text)) | Err(text) => Reply::Deny { text },
+            // It was made before, and its result waited for a person.
+            Ok(CallNews::Result { content, .. }) => {
+                let said = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+                Reply::Deny { text: format!("The call was made when it was asked for before. Its result: {said}") }
+            }
+        }
+    }
+
+    async fn after(&self, call: &Call, made: Made, until: Option<Instant>) -> Reply {
+        let known = lock(&self.let_calls).take(&key(call));
+        let asked = match known {
+            Some(asked) => asked,
+            // It was made without having been asked about: what hooks would have said of it counts for its result.
+            None => match self.before(call, until).await {
+                Reply::Allow | Reply::Rewrite { .. } => match lock(&self.let_calls).take(&key(call)) {
+                    Some(asked) => asked,
+                    None => return Reply::Withhold { text: self.not_taken_up() },
+                },
+                Reply::Deny { text } => return Reply::Withhold { text },
+                _ => return Reply::Withhold { text: self.not_taken_up() },
+            },
+        };
+        let returned = self.job.returned(&asked, made);
+        let news = match until {
+            Some(until) => timeout_at(until, returned).await,
+            None => Ok(returned.await),
+        };
+        match news {
+            Ok(Ok(CallNews::Result { changed: false, .. })) => Reply::Allow,
+            Ok(Ok(CallNews::Result { content, changed: true, .. })) => Reply::Replace { result: (*content).clone() },
+            Ok(Ok(CallNews::Withheld(text) | CallNews::NotMade(text))) => Reply::Withhold { text },
+            Ok(Ok(CallNews::Make { .. }) | Err(Gone)) => Reply::Withhold { text: self.not_taken_up() },
+            Err(_) => Reply::Withhold { text: self.left(&asked, call, "its result is not given yet").await },
+        }
+    }
+
+    async fn stop(&self, output: Option<&str>, already_held: bool, until: Option<Instant>) -> Reply {
+        let offered = self.job.offer(Value::String(output.unwrap_or_default().to_owned()));
+        let news = match until {
+            Some(until) => timeout_at(until, offered).await,
+            None => Ok(offered.await),
+        };
+        match news {
+            Ok(Ok(OutputNews::SentBack { hook, reason })) if !already_held => {
+                Reply::Hold { text: format!("Hook {hook} denied the output: {reason}. Go on until that is mended.") }
+            }
+            Ok(Ok(OutputNews::Over(_) | OutputNews::SentBack { .. }) | Err(Gone)) => Reply::Allow,
+            Err(_) if already_held => Reply::Allow,
+            Err(_) => Reply::Hold { text: "The output waits for a person. Wait, then end your turn again.".to_owned() },
+        }
+    }
+
+    async fn ask(&self, call: &Call) -> Result<hookwright_runtime::outside::Asked, Gone> {
+        let fault = (!call.arguments.is_object()).then(|| "its arguments are not a JSON object".to_owned());
+        self.job
+            .call(CallRequest {
+                provider_id: call.id.clone().unwrap_or_default(),
+                tool: format!("{}.{}", self.harness, call.tool),
+                aliases: call.aliases.clone(),
+                arguments: call.arguments.clone(),
+                fault,
+            })
+            .await
+    }
+
+    /// Waits for news of a call; where they take too long, the call is left to whoever asks for it again.
+    async fn wait(
+        &self,
+        asked: &str,
+        mut news: tokio::sync::oneshot::Receiver<CallNews>,
+        until: Option<Instant>,
+    ) -> Result<CallNews, String> {
+        let gone = |_| self.not_taken_up();
+        let Some(until) = until else { return news.await.map_err(gone) };
+        if let Ok(news) = timeout_at(until, &mut news).await {
+            return news.map_err(gone);
+        }
+        match self.job.leave_call(asked).await {
+            Ok(Left::Waits { approval }) => Err(waits(&approval)),
+            // They come this very moment, or a hook takes its time.
+            Ok(Left::Not) => {
+                if let Ok(news) = timeout_at(Instant::now() + AT_ONCE, &mut news).await {
+                    return news.map_err(gone);
+                }
+                let _ = self.job.cancel_call(asked).await;
+                Err("The call was not made: its hooks did not answer in time.".to_owned())
+            }
+            Err(Gone) => Err(self.not_taken_up()),
+        }
+    }
+
+    async fn left(&self, asked: &str, call: &Call, what: &str) -> String {
+        match self.job.leave_call(asked).await {
+            Ok(Left::Waits { approval }) => format!(
+                "The call to {}.{} was made; {what}: it waits for a person (approval {approval}). Ask for the same call again once that is approved.",
+                self.harness,
+                text::shown(&call.tool, 200)
+            ),
+            Ok(Left::Not) | Err(Gone) => self.not_taken_up(),
+        }
+    }
+
+    fn not_taken_up(&self) -> String {
+        match self.job.stand() {
+            Stand::Over(outcome) => over(&outcome),
+            Stand::Starting | Stand::Admitted(_) => gone(),
+        }
+    }
+}
+
+/// What a model reads of a call that waits for a person longer than its harness does.
+fn waits(approval: &str) -> String {
+    format!(
+        "The call was not made yet: it waits for a person (approval {approval}). Ask for the same call again once it is approved; it goes through once."
+    )
+}
+
+fn gone() -> String {
+    "Hookwright let nothing through: the job is no longer taken care of.".to_owned()
+}
+
+fn over(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed { error } => {
+            format!("Hookwright let nothing through: {}.", error.message.trim_end_matches('.'))
+        }
+        Outcome::Cancelled { by } => format!("Hookwright let nothing through: the job was cancelled by {by}."),
+        Outcome::Completed { .. } => "Hookwright let nothing through: the job is over.".to_owned(),
+    }
+}
+
+fn refused(what: &What, why: &str) -> Reply {
+    let text = text::shown(why, 600);
+    match what {
+        What::Before { .. } | What::Prompt { .. } => Reply::Deny { text },
+        What::After { .. } => Reply::Withhold { text },
+        What::Stop { .. } | What::Started { .. } | What::SubagentStart | What::Ended { .. } => Reply::Allow,
+    }
+}
+
+/// What a call is known by until its end is told.
+fn key(call: &Call) -> String {
+    match &call.id {
+        Some(id) => id.clone(),
+        None => format!("{} {}", call.tool, json::digest(&call.arguments)),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,140 @@
+//! Jobs whose agent is a harness that is run here: its session beside the job, and jobs of its own subagents below it.
+//!
+//! Invariant: a session that ends without an output ends its job as failed; one whose process was killed is not begun again.
+
+use super::runner::Runner;
+use super::{Deps, End, NewRun, Options, RunError, Which};
+use crate::observe::Observer;
+use crate::outside::{Outside, channel};
+use crate::ports::harness::{Harness, Order};
+use crate::ports::store::{NewJob, StoreError};
+use crate::values::Values;
+use futures_util::future::FutureExt as _;
+use hookwright_core::job::JobSpec;
+use hookwright_core::stored::Stored;
+use hookwright_core::subagent;
+use serde_json::Value;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Why a job fails whose session says no more.
+const NO_OUTPUT: &str = "its session ended without an output";
+
+#[derive(Default)]
+struct Open {
+    jobs: Vec<Outside>,
+    runs: JoinSet<Result<End, RunError>>,
+}
+
+/// Opens jobs for the subagents of a job's agent.
+pub struct Helpers {
+    deps: Deps,
+    spec: JobSpec,
+    observer: Arc<dyn Observer>,
+    open: Mutex<Open>,
+}
+
+impl Helpers {
+    /// For the subagents of this job.
+    pub fn new(deps: Deps, spec: JobSpec, observer: Arc<dyn Observer>) -> Self {
+        Self { deps, spec, observer, open: Mutex::default() }
+    }
+
+    /// The job of a subagent, which the parent's agent runs itself. `id` is the agent's own id of it; hooks see the parent's agent.
+    pub async fn open(&self, id: &str, input: Value) -> Result<Outside, StoreError> {
+        if let Some(why) = subagent::too_deep(&self.spec) {
+            return Err(StoreError::Failed(why));
+        }
+        let parent = self.deps.store.job(&self.spec.job).await?;
+        let job = subagent::child_job(&self.spec.job, id);
+        let (input, blob) = Stored::new(input);
+        let spec = JobSpec {
+            job: job.clone(),
+            parent_jobs: self.spec.parent_jobs.iter().chain([&self.spec.job]).cloned().collect(),
+            continues: None,
+            input,
+            lifecycle: None,
+            ..self.spec.clone()
+        };
+        let row = NewJob {
+            id: job,
+            tenant: spec.tenant.clone(),
+            agent: spec.agent.id.clone(),
+            session: spec.session.clone(),
+            parent: Some(self.spec.job.clone()),
+            created_ms: self.deps.clock.now_ms(),
+            origin: parent.job.origin,
+        };
+        let observer = self.observer.child(&spec, &[]);
+        let which = Which::New(Box::new(NewRun { job: row, spec, blobs: blob.into_iter().collect() }));
+        let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
+        let (outside, arrivals) = channel();
+        let run = super::run_external(self.deps.clone(), which, options, observer, arrivals);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.jobs.retain(|outside| !outside.is_over());
+        open.jobs.push(outside.clone());
+        while open.runs.try_join_next().is_some() {}
+        open.runs.spawn(run);
+        Ok(outside)
+    }
+
+    /// Ends what is left: the parent is over.
+    async fn close(self) {
+        let Open { jobs, mut runs } = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let by = format!("the end of {}", self.spec.job);
+        for outside in jobs {
+            let _ = outside.leave(&by, false).await;
+        }
+        while runs.join_next().await.is_some() {}
+    }
+}
+
+/// Runs a job with the session of a harness.
+pub(super) async fn run(
+    deps: Deps,
+    harness: Arc<dyn Harness>,
+    runner: Runner,
+    options: Options,
+    observer: Arc<dyn Observer>,
+    ties: Option<super::children::Ties>,
+) -> (Runner, Result<End, RunError>) {
+    let (spec, silent) = (runner.spec().clone(), runner.holds_output());
+    let order = match order(&spec, silent, &Values::new(deps.store.clone())).await {
+        Ok(order) => order,
+        Err(error) => return (runner, Err(error.into())),
+    };
+    let (outside, arrivals) = channel();
+    let mut runner = runner.with_outside(arrivals);
+    let helpers = Helpers::new(deps, spec, observer.clone());
+    let end = {
+        let kept = outside.clone();
+        let session = async {
+            harness.run(order, outside, &helpers, &*observer).await;
+            let _ = kept.fail(&harness.label(), NO_OUTPUT).await;
+        };
+        let mut session = pin!(session.fuse());
+        let mut run = pin!(runner.run(options, ties));
+        loop {
+            tokio::select! {
+                end = &mut run => break end,
+                () = &mut session => {}
+            }
+        }
+    };
+    helpers.close().await;
+    (runner, end)
+}
+
+async fn order(spec: &JobSpec, silent: bool, values: &Values) -> Result<Order, StoreError> {
+    let instructions = match &spec.agent.instructions {
+        Some(stored) => values.load(stored).await?.as_str().map(str::to_owned),
+        None => None,
+    };
+    let output_schema = match &spec.agent.output_schema {
+        Some(stored) => Some((*values.load(stored).await?).clone()),
+        None => None,
+    };
+    Ok(Order { job: spec.job.clone(), instructions, output_schema, max_turns: spec.agent.max_turns, silent })
+}
