@@ -20,7 +20,7 @@ pub(crate) struct Options {
     /// Print tables in Markdown, as docs/performance.md has them.
     #[arg(long)]
     markdown: bool,
-    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`; `acp` is the ACP door's group.
+    /// Measure only these variants of single calls, by their names in the JSON, e.g. `bare,memory_1`; `acp` and `gateway` are the groups of those doors.
     #[arg(long, value_name = "NAMES")]
     only: Option<String>,
 }

@@ -22,12 +22,15 @@ pub(crate) fn set_up() -> Result<()> {
     let node_version = find_node()?;
     virtual_environment(&root, &python, &python_version)?;
 
-    let packages = env::tools().join("node");
-    fs::create_dir_all(&packages)?;
-    for name in ["package.json", "package-lock.json"] {
-        fs::copy(root.join("xtask/node").join(name), packages.join(name)).with_context(|| name.to_owned())?;
+    // `peers` are programs that tests talk with; they bring the Node that they need, where there is one for this system.
+    for kind in ["node", "peers"] {
+        let packages = env::tools().join(kind);
+        fs::create_dir_all(&packages)?;
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(root.join("xtask").join(kind).join(name), packages.join(name)).with_context(|| name.to_owned())?;
+        }
+        node_packages(&packages, kind, &node_version)?;
     }
-    node_packages(&packages, "node", &node_version)?;
     // An example's imports are looked up from its own folder.
     node_packages(&root.join("examples/policy-typescript"), "node-example", &node_version)
 }

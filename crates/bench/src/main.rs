@@ -5,6 +5,7 @@
 
 mod acp;
 mod calls;
+mod gateway;
 mod history;
 mod machine;
 mod many;
@@ -33,11 +34,13 @@ use std::sync::Arc;
 const ROUNDS: usize = 40;
 /// Names the group of the ACP door's figures.
 const ACP: &str = "acp";
+/// The same of the gateway.
+const GATEWAY: &str = "gateway";
 
 struct Options {
     json: Option<PathBuf>,
     rounds: usize,
-    /// Only these variants of single calls; `acp` is the group of that name.
+    /// Only these variants of single calls; `acp` and `gateway` are the groups of those names.
     only: Vec<String>,
     /// Print tables in Markdown.
     markdown: bool,
@@ -118,7 +121,7 @@ async fn run() -> Result<()> {
         report.groups.push(group);
     };
     let mut disk = Disk::new(folder.path())?;
-    let only: Vec<String> = options.only.iter().filter(|key| *key != ACP).cloned().collect();
+    let only: Vec<String> = options.only.iter().filter(|key| *key != ACP && *key != GATEWAY).cloned().collect();
     let all = options.only.is_empty();
     if all || !only.is_empty() {
         bench.run(options.rounds, &mut disk, &only).await?.into_iter().for_each(&mut show);
@@ -130,7 +133,11 @@ async fn run() -> Result<()> {
         show(waiting::run(folder.path()).await?);
         show(start::run(&hookwright, folder.path(), options.rounds.div_ceil(2)).await?);
     }
-    if all || only.len() < options.only.len() {
+    let named = |group: &str| all || options.only.iter().any(|key| key == group);
+    if named(GATEWAY) {
+        show(gateway::run(&hookwright, &server, folder.path(), options.rounds.div_ceil(4)).await?);
+    }
+    if named(ACP) {
         show(acp::run(&hookwright, &beside("scripted-mcp")?, folder.path(), options.rounds.div_ceil(8)).await?);
     }
     bench.host.shutdown().await;

@@ -34,10 +34,20 @@ fn as_map(arguments: &Value) -> Map<String, Value> {
 
 /// Times of calls through rmcp's client, one after the other.
 pub(crate) async fn bare_calls(client: Bare, arguments: Value, count: u32) -> Result<Vec<Duration>> {
+    bare_calls_to(client, "echo", arguments, count).await
+}
+
+/// The same, of a function that is called otherwise.
+pub(crate) async fn bare_calls_to(
+    client: Bare,
+    function: &'static str,
+    arguments: Value,
+    count: u32,
+) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for _ in 0..count {
         let since = Instant::now();
-        let params = CallToolRequestParams::new("echo").with_arguments(as_map(&arguments));
+        let params = CallToolRequestParams::new(function).with_arguments(as_map(&arguments));
         let result = client.peer().call_tool(params).await?;
         times.push(since.elapsed());
         if result.is_error == Some(true) || result.content.is_empty() {

@@ -2,7 +2,7 @@
 
 mod doors;
 
-pub(crate) use doors::{AcpArgs, ServeArgs};
+pub(crate) use doors::{AcpArgs, Decide, GatewayArgs, ServeArgs};
 
 use crate::story::Color;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -104,6 +104,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FORM", default_value = "text")]
         output: Output,
     },
+    /// Be an MCP server in front of the plugins' functions, so that any MCP client's calls are hooked
+    Gateway(GatewayArgs),
     /// Check plugins: manifests, what they mean together, and their running servers
     Check(CheckArgs),
     /// Put one event through its chain of hooks and print the verdict; makes no call
@@ -167,6 +169,7 @@ impl Command {
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,
             Self::Acp(_)
+            | Self::Gateway(_)
             | Self::Trust(_)
             | Self::Install(_)
             | Self::Uninstall(_)

@@ -9,6 +9,7 @@ mod commands;
 mod environment;
 mod exit;
 mod files;
+mod gateway;
 mod installed;
 mod next;
 mod node;
@@ -100,6 +101,7 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
     let result = match cli.command {
         Command::Run(args) => commands::run::run(settings, args).await,
         Command::Acp(args) => commands::acp::run(settings, args).await,
+        Command::Gateway(args) => commands::gateway::run(settings, args).await,
         Command::Check(args) => commands::check::run(settings, args).await,
         Command::Ask(args) => commands::ask::run(settings, args).await,
         Command::Jobs(command) => commands::jobs::run(settings, command).await,

@@ -8,7 +8,7 @@ mod report;
 mod tend;
 mod told;
 
-pub(crate) use ready::{place, sockets, start};
+pub(crate) use ready::{place, prepare, sockets, start};
 pub(crate) use report::of_store;
 pub(crate) use tend::tend;
 

@@ -148,7 +148,7 @@ impl Tenant {
         let decl = self.plugins.iter().flat_map(|p| &p.parsed.manifest.tools).find(|t| t.id == tool);
         match decl.and_then(|t| t.scope) {
             Some(scope) => scope == Scope::Session,
-            None => self.config.lifecycle.servers.allows(tool),
+            None => self.config.lifecycle.servers.allows(tool) || decl.is_some_and(|t| !t.passes.is_empty()),
         }
     }
 

@@ -10,7 +10,7 @@ mod household;
 mod subagents;
 mod unattended;
 
-pub(crate) use cancel::{cancel_below, cancel_idle, cancelled};
+pub(crate) use cancel::{NoModel, cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use household::Household;
 pub(crate) use subagents::TenantAgents;

@@ -116,7 +116,7 @@ pub async fn ask(
             Ok(answer) => taken(answer, limits, ms),
             Err(why) => Asked::failed(format!("no valid decision: {why}"), ms),
         },
-        CallOutcome::RpcError { code, message } => Asked::failed(format!("error {code}: {message}"), ms),
+        CallOutcome::RpcError { code, message, .. } => Asked::failed(format!("error {code}: {message}"), ms),
         CallOutcome::TimedOut { late } => Asked { late: Some(late), ..Asked::just(HookOutcome::TimedOut, ms) },
         CallOutcome::NotSent { why } | CallOutcome::Lost { why } => Asked::failed(why, ms),
     }

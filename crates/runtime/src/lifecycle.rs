@@ -98,7 +98,7 @@ impl Round<'_> {
                     Err(why) => failed(&why),
                 }
             }
-            CallOutcome::RpcError { code, message } => failed(&format!("error {code}: {message}")),
+            CallOutcome::RpcError { code, message, .. } => failed(&format!("error {code}: {message}")),
             CallOutcome::NotSent { why } | CallOutcome::Lost { why } => failed(&why),
             CallOutcome::TimedOut { .. } => {
                 let killed = self.standing.timed_out(server, run) == Strike::Kill

@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing is answered before what decides it is durable.
 
+use crate::ports::tools::Progress;
 use hookwright_core::event::Moment;
 use hookwright_core::job::{Outcome, ToolOutcome};
 use hookwright_core::text;
@@ -46,7 +47,7 @@ pub enum Stand {
 }
 
 /// What the agent asks for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct CallRequest {
     /// The agent's own id of the call, for the history.
     pub provider_id: String,
@@ -58,6 +59,8 @@ pub struct CallRequest {
     pub arguments: Value,
     /// Why the call can't be made as it is (arguments that are no object, numbers that can't be kept); nobody is asked then.
     pub fault: Option<String>,
+    /// Who is told how far the call has come, where it is made here.
+    pub progress: Option<Progress>,
 }
 
 /// A call that was taken up.

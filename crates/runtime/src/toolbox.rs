@@ -3,7 +3,7 @@
 //! Invariant: an id names one tool; where both have it, the session's own counts.
 //! Invariant: a session that nothing runs in costs no task.
 
-use crate::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use crate::ports::tools::{CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolStatus, Tools};
 use hookwright_core::FunctionName;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -36,6 +36,34 @@ impl Toolbox {
     }
 }
 
+/// What comes on either, on one.
+fn merged<T: Clone + Send + 'static>(
+    node: Option<broadcast::Receiver<T>>,
+    own: Option<broadcast::Receiver<T>>,
+) -> Option<broadcast::Receiver<T>> {
+    let Some(own) = own else { return node };
+    let Some(node) = node else { return Some(own) };
+    let sender = broadcast::Sender::new(CHANGES);
+    let receiver = sender.subscribe();
+    for mut changes in [node, own] {
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            loop {
+                let change = tokio::select! {
+                    change = changes.recv() => change,
+                    () = sender.closed() => return,
+                };
+                match change {
+                    Ok(change) => drop(sender.send(change)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        });
+    }
+    Some(receiver)
+}
+
 #[async_trait::async_trait]
 impl Tools for Toolbox {
     async fn ready(&self, tool: &str) -> Result<(), ToolDown> {
@@ -50,6 +78,28 @@ impl Tools for Toolbox {
         self.home(name.tool()).call(name, arguments, timeout).await
     }
 
+    async fn call_telling(
+        &self,
+        name: &FunctionName,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
+        self.home(name.tool()).call_telling(name, arguments, timeout, progress).await
+    }
+
+    async fn pass(&self, tool: &str, method: &'static str, params: Value, timeout: Duration) -> CallOutcome {
+        self.home(tool).pass(tool, method, params, timeout).await
+    }
+
+    async fn notify(&self, tool: &str, method: &'static str, params: Value) {
+        self.home(tool).notify(tool, method, params).await;
+    }
+
+    fn introduction(&self, tool: &str) -> Option<Introduction> {
+        self.home(tool).introduction(tool)
+    }
+
     async fn kill(&self, tool: &str, why: &str) -> bool {
         self.home(tool).kill(tool, why).await
     }
@@ -60,28 +110,11 @@ impl Tools for Toolbox {
     }
 
     fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
-        let node = self.node.changes();
-        let Some(own) = self.own.as_ref().and_then(|own| own.changes()) else { return node };
-        let Some(node) = node else { return Some(own) };
-        let sender = broadcast::Sender::new(CHANGES);
-        let receiver = sender.subscribe();
-        for mut changes in [node, own] {
-            let sender = sender.clone();
-            tokio::spawn(async move {
-                loop {
-                    let change = tokio::select! {
-                        change = changes.recv() => change,
-                        () = sender.closed() => return,
-                    };
-                    match change {
-                        Ok(status) => drop(sender.send(status)),
-                        Err(broadcast::error::RecvError::Lagged(_)) => {}
-                        Err(broadcast::error::RecvError::Closed) => return,
-                    }
-                }
-            });
-        }
-        Some(receiver)
+        merged(self.node.changes(), self.own.as_ref().and_then(|own| own.changes()))
+    }
+
+    fn list_changes(&self) -> Option<broadcast::Receiver<String>> {
+        merged(self.node.list_changes(), self.own.as_ref().and_then(|own| own.list_changes()))
     }
 
     /// Ends the session's own servers; the node's serve others too.

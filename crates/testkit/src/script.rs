@@ -11,6 +11,8 @@
 //!   "start": [{"stderr": "hello\n"}],            // steps before anything is read
 //!   "list": {"page_size": 2, "cursor": "repeat"},// "repeat" | "endless": hostile cursors
 //!   "list_changed": true,                        // whether the capability is announced
+//!   "capabilities": {"resources": {}},           // beside "tools"
+//!   "answers": {"resources/list": {…}},          // results of other requests, by method
 //!   "threads": true,                             // false: calls are answered one after the other, in order
 //!   "tools": [{"name": "check", "inputSchema": {"type": "object"}, "annotations": {}, "behaviour": [ …steps… ]}]
 //! }
@@ -18,7 +20,8 @@
 //!
 //! A tool's entry is listed as it stands, without `behaviour`. A behaviour is a list of steps (or one step); none means `echo`.
 //! In the texts of steps `{id}` stands for the request's id (as JSON), `{arguments}` for its arguments (as JSON), `{call}` for
-//! how often this process was called so far, and `{pid}` for the process's id. See [`Step`] for the steps.
+//! how often this process was called so far, `{pid}` for the process's id, `{token}` for the request's progress token, and `{input}`
+//! for its `inputResponses`. See [`Step`] for the steps.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -49,6 +52,10 @@ pub struct Script {
     pub threads: bool,
     /// The tools.
     pub tools: Vec<Tool>,
+    /// Capabilities beside `tools`.
+    pub capabilities: Map<String, Value>,
+    /// Results of other requests, by method.
+    pub answers: Map<String, Value>,
 }
 
 impl Default for Script {
@@ -65,6 +72,8 @@ impl Default for Script {
             list_changed: false,
             threads: true,
             tools: Vec::new(),
+            capabilities: Map::new(),
+            answers: Map::new(),
         }
     }
 }
@@ -207,6 +216,8 @@ pub enum Step {
         #[serde(default)]
         params: Value,
     },
+    /// Waits for the client's answer to our request of this id, at most a minute, and answers the call with it as text.
+    Answered(Value),
     /// Waits so many milliseconds.
     SleepMs(u64),
     /// Waits until `notifications/cancelled` came for this request, at most a minute.

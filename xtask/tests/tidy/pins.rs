@@ -35,7 +35,10 @@ fn every_node_dependency_is_pinned_and_the_same_everywhere() {
         }
     }
     let exact = |version: &str| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
-    assert!(all.as_object().unwrap().values().all(|version| exact(version.as_str().unwrap())), "{all}");
+    let peers = json("xtask/peers/package.json");
+    for all in [&all, &peers["dependencies"], &peers["optionalDependencies"]] {
+        assert!(all.as_object().unwrap().values().all(|version| exact(version.as_str().unwrap())), "{all}");
+    }
 }
 
 #[test]

@@ -6,8 +6,9 @@
 use crate::config::HostConfig;
 use crate::link::{Ask, Link, Reply};
 use crate::said::{Secrets, shown};
+use hookwright_runtime::ports::tools::Introduction;
 use rmcp::model::ProtocolVersion;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// What was agreed upon.
@@ -21,7 +22,20 @@ pub(crate) struct Session {
     pub(crate) server: Option<String>,
     /// Whether the server says when its list of functions changes.
     pub(crate) tells_changes: bool,
+    /// What the server said of itself.
+    pub(crate) introduction: Introduction,
 }
+
+/// What a server is told of us.
+#[derive(Clone, Copy)]
+pub(crate) struct Us<'a> {
+    pub(crate) config: &'a HostConfig,
+    /// What it may ask of us, or of whom we pass it on to.
+    pub(crate) capabilities: &'a Map<String, Value>,
+}
+
+/// Bytes of a server's instructions; longer ones are left out.
+const INSTRUCTIONS_BYTES: usize = 256 * 1024;
 
 /// Which request comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,19 +62,19 @@ impl NotOpened {
 pub(crate) async fn open(
     link: &Link,
     first: Opening,
-    config: &HostConfig,
+    us: Us<'_>,
     limit: Duration,
     secrets: &Secrets,
 ) -> Result<Session, NotOpened> {
     let refusal = match first {
         Opening::Discover => None,
-        Opening::Initialize => match initialize(link, config, limit, secrets).await {
+        Opening::Initialize => match initialize(link, us, limit, secrets).await {
             Ok(session) => return Ok(session),
             Err(Trouble::Refused(why)) => Some(why),
             Err(Trouble::Failed(not_opened)) => return Err(not_opened),
         },
     };
-    match (discover(link, config, limit, secrets).await, refusal) {
+    match (discover(link, us, limit, secrets).await, refusal) {
         (Ok(session), _) => Ok(session),
         (Err(Trouble::Refused(why)), None) => Err(NotOpened::lasting(format!("it refused server/discover: {why}"))),
         (Err(Trouble::Failed(not_opened)), None) => Err(not_opened),
@@ -76,11 +90,11 @@ enum Trouble {
     Failed(NotOpened),
 }
 
-async fn initialize(link: &Link, config: &HostConfig, limit: Duration, secrets: &Secrets) -> Result<Session, Trouble> {
+async fn initialize(link: &Link, us: Us<'_>, limit: Duration, secrets: &Secrets) -> Result<Session, Trouble> {
     let params = json!({
         "protocolVersion": ProtocolVersion::LATEST_WITH_INITIALIZE.as_str(),
-        "capabilities": {},
-        "clientInfo": {"name": "hookwright", "version": config.client_version},
+        "capabilities": us.capabilities,
+        "clientInfo": {"name": "hookwright", "version": us.config.client_version},
     });
     let result = answer(link.request(Ask::new("initialize", limit), &params).await, "initialize", secrets)?;
     let Some(revision) = result["protocolVersion"].as_str() else {
@@ -96,19 +110,25 @@ async fn initialize(link: &Link, config: &HostConfig, limit: Duration, secrets: 
     let modern = revision >= ProtocolVersion::NO_INITIALIZE.as_str();
     let session = Session {
         revision: revision.to_owned(),
-        meta: modern.then(|| meta(config)),
+        meta: modern.then(|| meta(us)),
         server: named(&result["serverInfo"], secrets),
         tells_changes: result["capabilities"]["tools"]["listChanged"] == true,
+        introduction: introduction(&result),
     };
     agree(link, &session);
     link.notify("notifications/initialized", json!({})).await;
     Ok(session)
 }
 
-async fn discover(link: &Link, config: &HostConfig, limit: Duration, secrets: &Secrets) -> Result<Session, Trouble> {
+async fn discover(link: &Link, us: Us<'_>, limit: Duration, secrets: &Secrets) -> Result<Session, Trouble> {
     let revision = ProtocolVersion::LATEST.as_str();
-    let session =
-        Session { revision: revision.to_owned(), meta: Some(meta(config)), server: None, tells_changes: false };
+    let session = Session {
+        revision: revision.to_owned(),
+        meta: Some(meta(us)),
+        server: None,
+        tells_changes: false,
+        introduction: Introduction::default(),
+    };
     // Over HTTP the very first request names the revision in a header.
     agree(link, &session);
     let params = json!({"_meta": session.meta});
@@ -124,7 +144,7 @@ async fn discover(link: &Link, config: &HostConfig, limit: Duration, secrets: &S
     }
     let server = named(&result["_meta"]["io.modelcontextprotocol/serverInfo"], secrets)
         .or_else(|| named(&result["serverInfo"], secrets));
-    Ok(Session { server, ..session })
+    Ok(Session { server, introduction: introduction(&result), ..session })
 }
 
 fn agree(link: &Link, session: &Session) {
@@ -133,11 +153,16 @@ fn agree(link: &Link, session: &Session) {
     }
 }
 
-fn meta(config: &HostConfig) -> Value {
+fn introduction(result: &Value) -> Introduction {
+    let instructions = result["instructions"].as_str().filter(|text| text.len() <= INSTRUCTIONS_BYTES);
+    Introduction { capabilities: result["capabilities"].clone(), instructions: instructions.map(str::to_owned) }
+}
+
+fn meta(us: Us<'_>) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": ProtocolVersion::LATEST.as_str(),
-        "io.modelcontextprotocol/clientInfo": {"name": "hookwright", "version": config.client_version},
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "hookwright", "version": us.config.client_version},
+        "io.modelcontextprotocol/clientCapabilities": us.capabilities,
     })
 }
 
@@ -158,7 +183,9 @@ fn lasting(why: String) -> Trouble {
 fn answer(reply: Reply, method: &str, secrets: &Secrets) -> Result<Value, Trouble> {
     match reply {
         Reply::Result { value, .. } => Ok(value),
-        Reply::Error { code, message } => Err(Trouble::Refused(format!("{} ({code})", shown(&message, 500, secrets)))),
+        Reply::Error { code, message, .. } => {
+            Err(Trouble::Refused(format!("{} ({code})", shown(&message, 500, secrets))))
+        }
         // The endpoint is there and does not like the request: it may like the other one.
         Reply::Refused { status: 400 | 404 | 405 | 406 | 415 | 422, why } => Err(Trouble::Refused(why)),
         Reply::Refused { status, why } => {

@@ -1,12 +1,15 @@
 //! All tools of a tenant.
 
 use crate::config::HostConfig;
+use crate::heard::Heard;
 use crate::link::Link;
 use crate::spec::ToolSpec;
 use crate::tool::Tool;
 use hookwright_core::FunctionName;
 use hookwright_core::text::escape;
-use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use hookwright_runtime::ports::tools::{
+    CallOutcome, Introduction, ListedFunction, Peer, Progress, ToolDown, ToolStatus, Tools,
+};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +22,7 @@ use tokio::task::JoinSet;
 pub struct McpHost {
     tools: Vec<Arc<Tool>>,
     changes: broadcast::Sender<ToolStatus>,
+    lists: broadcast::Sender<String>,
 }
 
 /// What a server has in work now, for metrics and tests. Zero for HTTP servers but `in_flight`.
@@ -37,14 +41,25 @@ impl McpHost {
     ///
     /// One that can't be started is [`hookwright_runtime::ports::tools::ToolState::Failed`]; the others don't notice.
     pub fn start(specs: Vec<ToolSpec>, config: HostConfig) -> Arc<Self> {
+        Self::start_between(specs, config, None)
+    }
+
+    /// As [`McpHost::start`], between the servers and another side, which gets what they ask for and tell beside the results of calls.
+    pub fn start_between(specs: Vec<ToolSpec>, config: HostConfig, peer: Option<Arc<dyn Peer>>) -> Arc<Self> {
+        let lists = broadcast::Sender::new(config.changes_kept.max(1));
         let config = Arc::new(config);
         let changes = broadcast::Sender::new(config.changes_kept.max(1));
-        let tools: Vec<_> =
-            specs.into_iter().map(|spec| Tool::new(spec, Arc::clone(&config), changes.clone())).collect();
+        let tools: Vec<_> = specs
+            .into_iter()
+            .map(|spec| {
+                let heard = Heard::new(&spec.id, lists.clone(), peer.clone());
+                Tool::new(spec, Arc::clone(&config), changes.clone(), heard)
+            })
+            .collect();
         for tool in &tools {
             tokio::spawn(Arc::clone(tool).supervise());
         }
-        Arc::new(Self { tools, changes })
+        Arc::new(Self { tools, changes, lists })
     }
 
     /// Each change of a tool's status from now on.
@@ -84,9 +99,43 @@ impl Tools for McpHost {
 
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome {
         match self.tool(name.tool()) {
-            Ok(tool) => tool.call(name.function(), &arguments, timeout).await,
+            Ok(tool) => tool.call(name.function(), &arguments, timeout, None).await,
             Err(ToolDown { why }) => CallOutcome::NotSent { why },
         }
+    }
+
+    async fn call_telling(
+        &self,
+        name: &FunctionName,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
+        match self.tool(name.tool()) {
+            Ok(tool) => tool.call(name.function(), &arguments, timeout, progress).await,
+            Err(ToolDown { why }) => CallOutcome::NotSent { why },
+        }
+    }
+
+    async fn pass(&self, tool: &str, method: &'static str, params: Value, timeout: Duration) -> CallOutcome {
+        match self.tool(tool) {
+            Ok(tool) => tool.pass(method, params, timeout).await,
+            Err(ToolDown { why }) => CallOutcome::NotSent { why },
+        }
+    }
+
+    async fn notify(&self, tool: &str, method: &'static str, params: Value) {
+        if let Some(connection) = self.tool(tool).ok().and_then(|tool| tool.connection()) {
+            connection.link.notify(method, params).await;
+        }
+    }
+
+    fn introduction(&self, tool: &str) -> Option<Introduction> {
+        Some(self.tool(tool).ok()?.connection()?.session.introduction.clone())
+    }
+
+    fn list_changes(&self) -> Option<broadcast::Receiver<String>> {
+        Some(self.lists.subscribe())
     }
 
     async fn kill(&self, tool: &str, why: &str) -> bool {

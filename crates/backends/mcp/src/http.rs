@@ -10,7 +10,8 @@ mod setup;
 mod sse;
 
 use crate::config::HostConfig;
-use crate::link::{Ask, Changes, Reply, later};
+use crate::heard::Heard;
+use crate::link::{Ask, Reply, later};
 use crate::said::Secrets;
 use crate::wire;
 use headers::ParamHeaders;
@@ -49,7 +50,7 @@ struct Inner {
     slots: Semaphore,
     background: Arc<Semaphore>,
     next_id: AtomicU64,
-    changes: Changes,
+    heard: Arc<Heard>,
     /// Whether the stream is open on which changes are told.
     hears: AtomicBool,
     session_gone: AtomicBool,
@@ -93,7 +94,7 @@ impl HttpLink {
     }
 
     pub(crate) fn changes(&self) -> Option<u64> {
-        self.0.hears.load(Ordering::Acquire).then(|| self.0.changes.count())
+        self.0.hears.load(Ordering::Acquire).then(|| self.0.heard.changes())
     }
 
     /// Opens the stream on which the server tells of changes, in the background.

@@ -10,6 +10,7 @@
 
 mod config;
 mod handshake;
+mod heard;
 mod host;
 mod http;
 mod lines;

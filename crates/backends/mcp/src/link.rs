@@ -6,7 +6,6 @@ use hookwright_core::text::duration;
 use hookwright_runtime::ports::tools::LateAnswer;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -18,7 +17,7 @@ pub(crate) enum Reply {
     /// Its raw result, and whether a key stands in it twice.
     Result { value: Value, duplicate_key: bool },
     /// A JSON-RPC error.
-    Error { code: i64, message: String },
+    Error { code: i64, message: String, data: Option<Box<Value>> },
     /// No answer in time.
     TimedOut { late: oneshot::Receiver<LateAnswer> },
     /// Not a byte of it left.
@@ -63,20 +62,6 @@ impl<'a> Ask<'a> {
 /// A time from `since` on; a year from it where the duration is beyond all measure.
 pub(crate) fn later(since: Instant, duration: Duration) -> Instant {
     since.checked_add(duration).unwrap_or_else(|| since + Duration::from_hours(24 * 365))
-}
-
-/// What servers told us unasked that matters: how often the list of functions changed.
-#[derive(Debug, Default)]
-pub(crate) struct Changes(AtomicU64);
-
-impl Changes {
-    pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn bump(&self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-    }
 }
 
 /// A connection.
@@ -153,7 +138,7 @@ impl Link {
     /// How often the list of functions changed; `None` where changes can't be heard now.
     pub(crate) fn changes(&self) -> Option<u64> {
         match self {
-            Self::Stdio(link) => Some(link.changes().count()),
+            Self::Stdio(link) => Some(link.heard().changes()),
             Self::Http(link) => link.changes(),
         }
     }

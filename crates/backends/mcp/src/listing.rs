@@ -44,7 +44,7 @@ pub(crate) async fn list(
             Reply::Result { value, .. } => value,
             // A server without any tools need not know the method.
             Reply::Error { code: METHOD_NOT_FOUND, .. } if cursor.is_none() => return Ok(Vec::new()),
-            Reply::Error { code, message } => {
+            Reply::Error { code, message, .. } => {
                 return Err(format!(
                     "it answered tools/list with an error: {} ({code})",
                     shown(&message, 500, secrets)
@@ -104,6 +104,7 @@ impl Listed {
         if !self.names.insert(name.clone()) {
             return Err(format!("{name} is listed twice; the first one counts"));
         }
+        let definition = std::sync::Arc::new(entry.clone());
         let hint = |key: &str| entry["annotations"][key] == true;
         let (read_only_hint, idempotent_hint) = (hint("readOnlyHint"), hint("idempotentHint"));
         let description = entry["description"].as_str().map(str::to_owned);
@@ -111,8 +112,15 @@ impl Listed {
             schema @ Value::Object(_) => schema,
             _ => json!({"type": "object"}),
         };
-        self.bytes += name.len() + description.as_ref().map_or(0, String::len) + input_schema.to_string().len();
-        self.functions.push(ListedFunction { name, description, input_schema, read_only_hint, idempotent_hint });
+        self.bytes += definition.to_string().len();
+        self.functions.push(ListedFunction {
+            name,
+            description,
+            input_schema,
+            read_only_hint,
+            idempotent_hint,
+            definition,
+        });
         Ok(())
     }
 }
@@ -130,14 +138,10 @@ mod tests {
         for odd in [json!({}), json!(7), json!({"name": ""}), json!({"name": 3}), json!({"name": "a"})] {
             assert!(listed.add(odd).is_err());
         }
-        let plain = |name: &str| ListedFunction {
-            name: name.into(),
-            description: None,
-            input_schema: json!({"type": "object"}),
-            read_only_hint: false,
-            idempotent_hint: false,
-        };
-        let a = ListedFunction { input_schema: json!({"type": "object", "x": 1}), read_only_hint: true, ..plain("a") };
-        assert_eq!(listed.functions, [a, plain("b"), plain("c")]);
+        let got: Vec<_> = listed.functions.iter().map(|f| (&*f.name, &f.input_schema, f.read_only_hint)).collect();
+        let (any, own) = (json!({"type": "object"}), json!({"type": "object", "x": 1}));
+        assert_eq!(got, [("a", &own, true), ("b", &any, false), ("c", &any, false)]);
+        // What was listed is kept as it was, also where it is odd.
+        assert_eq!(listed.functions[2].definition["description"], 7);
     }
 }

@@ -5,6 +5,7 @@
 use crate::said::Secrets;
 use hookwright_core::diagnostic::{mask, sounds_secret};
 use hookwright_core::manifest::{McpDecl, Secret, ToolDecl};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct ToolSpec {
     pub start_timeout: Duration,
     /// Why it can't be started at all, e.g. a missing variable: it is failed from the beginning.
     pub broken: Option<String>,
+    /// What its server may ask for, as the capabilities of an MCP client: whoever is at the other side answers. Empty: nothing.
+    pub capabilities: Map<String, Value>,
     pub(crate) secrets: Secrets,
 }
 
@@ -55,6 +58,7 @@ impl ToolSpec {
             transport,
             start_timeout: Duration::from_secs(30),
             broken: None,
+            capabilities: Map::new(),
             secrets: Secrets::default(),
         }
     }
@@ -113,6 +117,7 @@ impl ToolSpec {
             transport,
             start_timeout: Duration::from_millis(decl.start_timeout_ms),
             broken,
+            capabilities: Map::new(),
             secrets,
         }
     }

@@ -6,14 +6,18 @@ mod supervise;
 
 use crate::config::HostConfig;
 use crate::handshake::Session;
+use crate::heard::Heard;
 use crate::link::{Ask, Link, Reply};
 use crate::listing;
 use crate::said::shown;
 use crate::spec::ToolSpec;
 use hookwright_process::Group;
-use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus};
+use hookwright_runtime::ports::tools::{
+    CallOutcome, ListedFunction, PeerError, Progress, ToolDown, ToolState, ToolStatus,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
@@ -43,6 +47,7 @@ pub(crate) struct Tool {
     config: Arc<HostConfig>,
     phase: watch::Sender<Phase>,
     changes: broadcast::Sender<ToolStatus>,
+    heard: Arc<Heard>,
     listed: tokio::sync::Mutex<Option<Listed>>,
     stop: CancellationToken,
     /// The supervision is over, and the server gone.
@@ -70,12 +75,53 @@ struct Listed {
 struct CallParams<'a> {
     name: &'a str,
     arguments: &'a Map<String, Value>,
+    #[serde(flatten)]
+    input: &'a Input,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a Value>,
 }
 
+/// What a server required before it goes on with a call.
+#[derive(Serialize, Default)]
+struct Input {
+    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
+    responses: Option<Map<String, Value>>,
+    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
+    state: Option<Value>,
+}
+
+impl Input {
+    fn of(responses: Map<String, Value>, required: &Value) -> Self {
+        Self { responses: Some(responses), state: required.get("requestState").cloned() }
+    }
+}
+
+/// How often a server may require input for one call.
+const ROUNDS: u32 = 10;
+
+fn is_input_required(result: &Value) -> bool {
+    result["resultType"] == "input_required"
+}
+
+fn refused(error: PeerError) -> CallOutcome {
+    CallOutcome::RpcError { code: error.code, message: error.message, data: error.data.map(Box::new) }
+}
+
+/// What a call carries as `_meta`, with the token of its progress where somebody listens.
+fn with_token(meta: Option<&Value>, token: Option<u64>) -> Option<Cow<'_, Value>> {
+    let Some(token) = token else { return meta.map(Cow::Borrowed) };
+    let mut with = meta.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    with["progressToken"] = token.into();
+    Some(Cow::Owned(with))
+}
+
 impl Tool {
-    pub(crate) fn new(spec: ToolSpec, config: Arc<HostConfig>, changes: broadcast::Sender<ToolStatus>) -> Arc<Self> {
+    pub(crate) fn new(
+        spec: ToolSpec,
+        config: Arc<HostConfig>,
+        changes: broadcast::Sender<ToolStatus>,
+        heard: Arc<Heard>,
+    ) -> Arc<Self> {
         let phase =
             Phase { state: ToolState::Starting, connection: None, starts: 0, failed_starts: 0, last_error: None };
         Arc::new(Self {
@@ -83,6 +129,7 @@ impl Tool {
             config,
             phase: watch::Sender::new(phase),
             changes,
+            heard,
             listed: tokio::sync::Mutex::default(),
             stop: CancellationToken::new(),
             gone: CancellationToken::new(),
@@ -172,27 +219,96 @@ impl Tool {
     }
 
     /// Calls a function.
-    pub(crate) async fn call(&self, function: &str, arguments: &Map<String, Value>, limit: Duration) -> CallOutcome {
+    pub(crate) async fn call(
+        &self,
+        function: &str,
+        arguments: &Map<String, Value>,
+        limit: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
         let since = Instant::now();
         let Some(mut connection) = self.connection() else {
             return CallOutcome::NotSent { why: Self::down(&self.phase.borrow()) };
         };
-        for attempt in 0..2 {
-            let params = CallParams { name: function, arguments, meta: connection.session.meta.as_ref() };
-            let left = if attempt == 0 { limit } else { limit.saturating_sub(since.elapsed()) };
+        let listening = progress.map(|progress| self.heard.listen(progress));
+        let token = listening.as_ref().map(|listening| listening.token);
+        let mut input = Input::default();
+        let (mut sessions, mut rounds) = (0, 0);
+        loop {
+            let meta = with_token(connection.session.meta.as_ref(), token);
+            let params = CallParams { name: function, arguments, input: &input, meta: meta.as_deref() };
+            let left = if sessions + rounds == 0 { limit } else { limit.saturating_sub(since.elapsed()) };
             let ask = Ask::new("tools/call", left).of(function, arguments);
             let reply = connection.link.request(ask, &params).await;
             // The request was not handled: it may be made once more, on a new session and within its time.
-            if attempt == 0 && matches!(reply, Reply::SessionGone) {
+            if matches!(reply, Reply::SessionGone) && sessions == 0 {
+                sessions += 1;
                 let left = limit.saturating_sub(since.elapsed());
                 if let Ok(Some(next)) = timeout(left, self.after(&connection)).await {
                     connection = next;
                     continue;
                 }
             }
-            return self.outcome(reply);
+            match reply {
+                // The same call goes on with what was asked for.
+                Reply::Result { value, .. }
+                    if is_input_required(&value) && self.heard.has_peer() && rounds < ROUNDS =>
+                {
+                    rounds += 1;
+                    let left = limit.saturating_sub(since.elapsed());
+                    match timeout(left, self.heard.inputs(&value["inputRequests"])).await {
+                        Ok(Ok(responses)) => input = Input::of(responses, &value),
+                        Ok(Err(error)) => return refused(error),
+                        Err(_) => {
+                            let why = format!("the server asked for input, and nobody gave it{}", self.told(limit));
+                            return CallOutcome::RpcError { code: -32_603, message: why, data: None };
+                        }
+                    }
+                }
+                reply => return self.outcome(reply),
+            }
         }
-        CallOutcome::NotSent { why: "its session ended twice".to_owned() }
+    }
+
+    fn told(&self, limit: Duration) -> String {
+        format!(" within {}", hookwright_core::text::duration(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Sends a request that is no call.
+    pub(crate) async fn pass(&self, method: &'static str, mut params: Value, limit: Duration) -> CallOutcome {
+        let connection = match self.ready().await {
+            Ok(connection) => connection,
+            Err(down) => return CallOutcome::NotSent { why: down.why },
+        };
+        let since = Instant::now();
+        let name = ["uri", "name"].iter().find_map(|key| params[*key].as_str().map(str::to_owned));
+        if let (Value::Object(params), Some(Value::Object(ours))) = (&mut params, &connection.session.meta) {
+            let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(meta) = meta {
+                meta.extend(ours.clone());
+            }
+        }
+        for _ in 0..=ROUNDS {
+            let mut ask = Ask::new(method, limit.saturating_sub(since.elapsed()));
+            ask.name = name.as_deref();
+            match connection.link.request(ask, &params).await {
+                Reply::Result { value, .. } if is_input_required(&value) && self.heard.has_peer() => {
+                    let left = limit.saturating_sub(since.elapsed());
+                    match timeout(left, self.heard.inputs(&value["inputRequests"])).await {
+                        Ok(Ok(responses)) => {
+                            params["inputResponses"] = Value::Object(responses);
+                            if let Some(state) = value.get("requestState") {
+                                params["requestState"] = state.clone();
+                            }
+                        }
+                        Ok(Err(error)) => return refused(error),
+                        Err(_) => break,
+                    }
+                }
+                reply => return self.outcome(reply),
+            }
+        }
+        CallOutcome::RpcError { code: -32_603, message: "the server asks for input without end".to_owned(), data: None }
     }
 
     /// The connection that follows one which is closed.
@@ -206,12 +322,13 @@ impl Tool {
     fn outcome(&self, reply: Reply) -> CallOutcome {
         match reply {
             // We told the server that we can't be asked: an answer that asks is none.
-            Reply::Result { value, .. } if value["resultType"] == "input_required" => CallOutcome::RpcError {
+            Reply::Result { value, .. } if is_input_required(&value) => CallOutcome::RpcError {
                 code: -32_603,
                 message: "the server asks for input, which is not offered to it".to_owned(),
+                data: None,
             },
             Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
-            Reply::Error { code, message } => CallOutcome::RpcError { code, message },
+            Reply::Error { code, message, data } => CallOutcome::RpcError { code, message, data },
             Reply::TimedOut { late } => CallOutcome::TimedOut { late },
             Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },

@@ -3,6 +3,7 @@
 //! Invariant: a result is handed on as it came; nothing is decoded into a type that could drop a part of it.
 
 use crate::link::Reply;
+use hookwright_runtime::ports::tools::PeerError;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,6 +43,21 @@ pub(crate) fn reply(id: &RawValue, method: &str) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"this client answers no requests but ping"}}}}"#).into_bytes()
 }
 
+/// The answer of the other side to a server's request.
+pub(crate) fn answer(id: &RawValue, answer: Result<Value, PeerError>) -> Vec<u8> {
+    match answer {
+        Ok(result) => serde_json::json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(PeerError { code, message, data: None }) => {
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+        }
+        Err(PeerError { code, message, data: Some(data) }) => {
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}})
+        }
+    }
+    .to_string()
+    .into_bytes()
+}
+
 /// A message from a server.
 #[derive(Debug)]
 pub(crate) enum Incoming<'a> {
@@ -53,7 +69,7 @@ pub(crate) enum Incoming<'a> {
         said: Said<'a>,
     },
     /// A request to us.
-    Request { id: &'a RawValue, method: Cow<'a, str> },
+    Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// A notification.
     Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
 }
@@ -64,7 +80,7 @@ pub(crate) enum Said<'a> {
     /// The `result` member, as it came.
     Result(&'a RawValue),
     /// The `error` member.
-    Error { code: i64, message: String },
+    Error { code: i64, message: String, data: Option<Box<Value>> },
 }
 
 #[derive(Deserialize)]
@@ -90,14 +106,15 @@ fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::
 pub(crate) fn read(line: &[u8]) -> Result<Incoming<'_>, String> {
     let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|e| e.to_string())?;
     match (envelope.method, envelope.id) {
-        (Some(method), Some(id)) if id.get() != "null" => Ok(Incoming::Request { id, method }),
+        (Some(method), Some(id)) if id.get() != "null" => Ok(Incoming::Request { id, method, params: envelope.params }),
         (Some(method), _) => Ok(Incoming::Notification { method, params: envelope.params }),
         (None, Some(id)) => {
             let id = id.get().parse().ok();
             let said = match (envelope.error, envelope.result) {
-                (Some(error), _) if !error.is_null() => Said::Error {
+                (Some(mut error), _) if !error.is_null() => Said::Error {
                     code: error["code"].as_i64().unwrap_or(-32_603),
                     message: error["message"].as_str().unwrap_or("an error without a message").to_owned(),
+                    data: error.get_mut("data").map(|data| Box::new(data.take())),
                 },
                 (_, Some(result)) => Said::Result(result),
                 _ => return Err("an answer with neither result nor error".to_owned()),
@@ -116,7 +133,7 @@ pub(crate) fn batch(line: &[u8]) -> Result<Vec<&RawValue>, String> {
 /// What an answer means for its call.
 pub(crate) fn meant(said: Said<'_>, max_values: usize) -> Reply {
     match said {
-        Said::Error { code, message } => Reply::Error { code, message },
+        Said::Error { code, message, data } => Reply::Error { code, message, data },
         Said::Result(raw) => match value(raw.get(), max_values) {
             Ok((value, duplicate_key)) => Reply::Result { value, duplicate_key },
             Err(why) => Reply::Lost { why: format!("its answer can't be read: {why}") },

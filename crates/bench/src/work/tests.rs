@@ -36,6 +36,7 @@ impl Tools for Fake {
             input_schema: input_schema.clone(),
             read_only_hint,
             idempotent_hint,
+            definition: Arc::default(),
         };
         Ok(vec![function(name), function("_Stop".to_owned())])
     }

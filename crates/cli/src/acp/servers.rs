@@ -123,6 +123,7 @@ fn spec_of(env: &Environment, tool: &str, cwd: &str, reach: Reach) -> ToolSpec {
         idempotent: vec![],
         trust_annotations: false,
         start_timeout_ms: 30_000,
+        passes: vec![],
     };
     let env = env.clone();
     let lookup = move |name: &str| given.get(name).cloned().or_else(|| env.get(name));

@@ -64,3 +64,40 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArgs {
+    /// Folder of a plugin; may be repeated, in install order. Naming it trusts it, and leaves the configuration's plugins
+    /// out. Default: those of the configuration
+    #[arg(long = "plugin", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// The agent that every client is. Default: one named after the client, with all tools
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Listen for Streamable HTTP on this loopback address or port, at /mcp. Default: one client on stdin and stdout
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<String>,
+    /// Variable with a token that HTTP clients must send as `Authorization: Bearer …`
+    #[arg(long, value_name = "VAR")]
+    pub(crate) token_from: Option<String>,
+    /// Seconds that a call waits for a person before its client is told which approval is open
+    #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub(crate) wait: u64,
+    /// List functions by their bare names where those are unique: `merge` instead of `github.merge`
+    #[arg(long)]
+    pub(crate) bare_names: bool,
+    /// Who may decide what hooks escalate. Default: client on stdin and stdout, elsewhere with --http
+    #[arg(long, value_name = "WHO")]
+    pub(crate) decide: Option<Decide>,
+    /// The name in the history of whoever answers in the client. Default: the OS user's, which counts as verified
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Decide {
+    /// The client's user too, where the client can ask them (revision 2026-07-28)
+    Client,
+    /// Only people elsewhere, e.g. with `hookwright approvals`
+    Elsewhere,
+}

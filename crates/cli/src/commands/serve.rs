@@ -9,7 +9,6 @@ use hookwright_core::text::escape;
 use hookwright_node::{About, Claim, Claimed, Ended, Options, Running, claim, ensure};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -38,11 +37,16 @@ pub(crate) async fn run(mut settings: Settings, args: ServeArgs) -> CliResult {
         drop(tenants);
         return background(&settings, &args).await;
     }
-    prepare(place.store())?;
+    node::prepare(place.store())?;
     let asked = place.clone();
     let claimed = tokio::task::spawn_blocking(move || claim(&asked, PATIENCE)).await;
     let claimed = claimed.map_err(|e| CliError::failed(format!("the node can't be started: {e}")))?;
-    let claimed = match claimed.map_err(|e| CliError::failed(escape(&e.to_string())))? {
+    let silent = |e: hookwright_node::ClaimError| {
+        let hint = "look at that process; SIGTERM ends it, its jobs are left to be gone on with";
+        let failed = CliError::failed(escape(&e.to_string()));
+        if matches!(e, hookwright_node::ClaimError::Silent { .. }) { failed.hint(hint) } else { failed }
+    };
+    let claimed = match claimed.map_err(silent)? {
         Claim::Theirs(running) => {
             say(args.output, true, &running.socket, &running);
             return Ok(exit::OK);
@@ -67,7 +71,7 @@ async fn be_the_node(
     };
     let sockets = node::sockets(&settings);
     let home = Arc::new(Home::start(settings, tenants)?);
-    let mut node = match claimed.listen(&sockets, about.clone()) {
+    let mut node = match claimed.listen(sockets, about) {
         Ok(node) => node,
         Err(why) => {
             home.shutdown().await;
@@ -114,7 +118,6 @@ fn hurried() -> u8 {
 /// Starts a node as a process of its own, if none runs.
 async fn background(settings: &Settings, args: &ServeArgs) -> CliResult {
     let place = node::place(settings)?;
-    prepare(place.store())?;
     let start = node::start(settings, &args.plugins, args.idle)?;
     let log = place.log_file();
     let started = tokio::task::spawn_blocking(move || {
@@ -129,16 +132,6 @@ async fn background(settings: &Settings, args: &ServeArgs) -> CliResult {
     })?;
     say(args.output, already, &running.socket, &running);
     Ok(exit::OK)
-}
-
-/// The store's folder: the lock stands there before the store does.
-fn prepare(store: &Path) -> CliResult<()> {
-    let Some(folder) = store.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
-    if folder.file_name().is_some_and(|name| name == ".hookwright") {
-        return crate::store::prepare_folder(folder);
-    }
-    std::fs::create_dir_all(folder)
-        .map_err(|e| CliError::failed(format!("the folder {} can't be made: {e}", crate::settings::shown(folder))))
 }
 
 fn say(output: Output, already_running: bool, socket: &str, node: &Running) {

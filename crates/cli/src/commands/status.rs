@@ -55,6 +55,7 @@ async fn without_node(settings: &Settings, place: &Place) -> CliResult<Value> {
 pub(crate) fn unreachable(place: &Place, error: &ClientError) -> CliError {
     let hint = match error {
         ClientError::Refused(refused) => refused.hint.clone(),
+        ClientError::Stranger(_) => Some("be the user whose node it is".to_owned()),
         _ => None,
     };
     let pid = place.holder().map_or_else(String::new, |pid| format!(" (process {pid})"));

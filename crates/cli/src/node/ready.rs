@@ -4,7 +4,7 @@ use crate::exit::{CliError, CliResult};
 use crate::settings::Settings;
 use hookwright_node::{Place, Sockets, Start};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the node of this command's store is found.
 pub(crate) fn place(settings: &Settings) -> CliResult<Place> {
@@ -21,9 +21,20 @@ pub(crate) fn sockets(settings: &Settings) -> Sockets {
     }
 }
 
+/// Makes the store's folder: the locks stand there before the store does.
+pub(crate) fn prepare(store: &Path) -> CliResult<()> {
+    let Some(folder) = store.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
+    if folder.file_name().is_some_and(|name| name == ".hookwright") {
+        return crate::store::prepare_folder(folder);
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|e| CliError::failed(format!("the folder {} can't be made: {e}", crate::settings::shown(folder))))
+}
+
 /// How a node is started that works with what this command works with: the same configuration, tenant, store and plugins.
 pub(crate) fn start(settings: &Settings, plugins: &[PathBuf], idle: Option<u64>) -> CliResult<Start> {
     let failed = |e: std::io::Error| CliError::failed(format!("the node can't be started: {e}"));
+    prepare(&settings.db()?)?;
     let mut args: Vec<OsString> = vec!["serve".into(), "--detached".into()];
     let global = &settings.global;
     for (flag, value) in [("--config", &global.config), ("--db", &global.db)] {

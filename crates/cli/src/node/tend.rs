@@ -46,6 +46,8 @@ struct State {
     of_doors: HashSet<String>,
     /// Those that were left because only people are awaited.
     waiting: HashSet<String>,
+    /// Those of which it is known that nothing came for them, for as long as no inbox changes.
+    asleep: HashSet<String>,
 }
 
 /// A job that could not go on.
@@ -77,10 +79,13 @@ impl Tended {
 pub(crate) async fn tend(home: Arc<Home>, stop: CancellationToken) {
     let mut inbox = home.store.inbox_changes();
     let mut jobs = JoinSet::new();
-    let mut failed = false;
+    let (mut failed, mut news) = (false, true);
     while !stop.is_cancelled() {
+        if news {
+            home.tended.state().asleep.clear();
+        }
         match look(&home, &mut jobs, &stop).await {
-            Ok(()) => failed = false,
+            Ok(()) => (failed, news) = (false, false),
             // Said once: it is tried again all the time.
             Err(error) if !failed => {
                 note(&format!("the node can't look for unfinished jobs: {}", error.message));
@@ -91,8 +96,11 @@ pub(crate) async fn tend(home: Arc<Home>, stop: CancellationToken) {
         let pause = Instant::now() + PAUSE;
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(_) = jobs.join_next(), if !jobs.is_empty() => {}
-            changed = inbox.changed() => if changed.is_err() { tokio::time::sleep(LOOK).await },
+            Some(_) = jobs.join_next(), if !jobs.is_empty() => news = true,
+            changed = inbox.changed() => match changed {
+                Ok(()) => news = true,
+                Err(_) => tokio::time::sleep(LOOK).await,
+            },
             () = tokio::time::sleep(LOOK) => {}
         }
         tokio::time::sleep_until(pause).await;
@@ -110,6 +118,11 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
         state.left.retain(|job, _| known.contains(job.as_str()));
         state.of_doors.retain(|job| known.contains(job.as_str()));
         state.waiting.retain(|job| known.contains(job.as_str()));
+        // What came for one that another process runs is that process's to read, until it leaves it.
+        state.asleep.retain(|job| known.contains(job.as_str()));
+        for row in rows.iter().filter(|row| row.running) {
+            state.asleep.remove(&row.job.id);
+        }
     }
     let open = home.store.approvals(true).await?;
     for row in rows.iter().rev() {
@@ -171,6 +184,9 @@ async fn is_woken(home: &Home, row: &JobRow, rows: &[JobRow], open: &[ApprovalRo
     if waits.is_empty() || waits.iter().any(|approval| approval.expires_ms <= now_ms) {
         return Ok(true);
     }
+    if home.tended.state().asleep.contains(job) {
+        return Ok(false);
+    }
     let family: Vec<&str> =
         std::iter::once(row).chain(family::below(job, rows)).map(|row| row.job.id.as_str()).collect();
     for one in family {
@@ -178,6 +194,7 @@ async fn is_woken(home: &Home, row: &JobRow, rows: &[JobRow], open: &[ApprovalRo
             return Ok(true);
         }
     }
+    home.tended.state().asleep.insert(job.clone());
     Ok(false)
 }
 

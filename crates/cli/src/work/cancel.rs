@@ -18,12 +18,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-struct NoModel;
+/// No model, and why.
+pub(crate) struct NoModel(pub(crate) &'static str);
 
 #[async_trait::async_trait]
 impl Model for NoModel {
     async fn turn(&self, _: TurnRequest<'_>, _: &dyn TurnSink) -> Result<Turn, ModelError> {
-        Err(ModelError::Config("the job is only taken up to be cancelled".into()))
+        Err(ModelError::Config(self.0.into()))
     }
     fn label(&self) -> String {
         "none".into()
@@ -41,7 +42,7 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
     let deps = Deps {
         store,
         tools: McpHost::start(vec![], HostConfig::default()),
-        model: Arc::new(NoModel),
+        model: Arc::new(NoModel("the job is only taken up to be cancelled")),
         clock: Arc::new(SystemClock),
         traits: HashMap::new(),
         subagents: None,

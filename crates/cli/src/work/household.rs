@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Household {
     pub(crate) tenant: Arc<Tenant>,
     pub(crate) host: Arc<McpHost>,
-    standing: Arc<Standing>,
+    pub(crate) standing: Arc<Standing>,
 }
 
 impl Household {

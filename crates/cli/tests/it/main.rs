@@ -12,6 +12,7 @@ mod commands;
 mod compaction;
 mod crash;
 mod examples;
+mod gateway;
 mod harness;
 mod hooks;
 mod lifecycle;

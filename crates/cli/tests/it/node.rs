@@ -1,5 +1,6 @@
 //! The local node: real processes on one store.
 
+mod client;
 mod jobs;
 mod many;
 mod socket;

@@ -3,6 +3,7 @@
 //! Invariant: it accepts every manifest that [`super::parse`] accepts, and refuses what is wrong in shape
 //! ([`crate::diagnostic::Code::is_structural`]); what needs more than shape (durations' bounds, unique ids, secrets) only the parser finds.
 
+use super::Pass;
 use super::reserved::{BUILT_IN, HARNESSES};
 use crate::event::Moment;
 use crate::yaml::{ID_PATTERN, duration_pattern};
@@ -119,7 +120,7 @@ fn tool() -> Value {
             },
             "scope": {
                 "enum": ["node", "session"],
-                "description": "One server for the node, or one for each session. Default: node; session for servers on the lifecycle allowlist.",
+                "description": "One server for the node, or one for each session. Default: node; session for servers on the lifecycle allowlist and those with `passes`.",
             },
             "idempotent": texts("Bare names of functions that may be called again where it is not known whether a call was made.", 0),
             "trust_annotations": {
@@ -128,8 +129,18 @@ fn tool() -> Value {
                 "description": "Whether the server's own readOnly and idempotent hints are believed.",
             },
             "start_timeout": duration("How long the server may take to start, up to 10m.", "30s"),
+            "passes": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"enum": Pass::NAMED.map(|(name, _)| name)},
+                "description": "What goes to and fro between the server and a client of the gateway without any hook being asked.",
+            },
         },
         "allOf": [
+            {
+                "if": {"required": ["scope", "passes"], "properties": {"scope": {"const": "node"}}},
+                "then": {"properties": {"passes": {"items": {"enum": Pass::NAMED.iter().filter(|(_, pass)| !pass.is_of_server()).map(|(name, _)| *name).collect::<Vec<_>>()}}}},
+            },
             {"if": {"required": ["mcp"], "properties": {"mcp": {"type": "array"}}}, "then": {"not": {"required": ["headers"]}}},
             {"if": {"required": ["mcp"], "properties": {"mcp": {"type": "string"}}}, "then": {"not": {"required": ["env"]}}},
         ],

@@ -2,12 +2,13 @@
 
 use super::credentials::{self, Carrier};
 use super::lower::Context;
-use super::{DEFAULT_START_TIMEOUT_MS, MAX_START_TIMEOUT_MS, McpDecl, Scope, ToolDecl, reserved};
+use super::{DEFAULT_START_TIMEOUT_MS, MAX_START_TIMEOUT_MS, McpDecl, Pass, Scope, ToolDecl, reserved};
 use crate::diagnostic::{Code, shown, sounds_secret};
 use crate::yaml::{Fields, Kind, Node};
 use std::collections::BTreeMap;
 
-const KEYS: [&str; 8] = ["id", "mcp", "env", "headers", "scope", "idempotent", "trust_annotations", "start_timeout"];
+const KEYS: [&str; 9] =
+    ["id", "mcp", "env", "headers", "scope", "idempotent", "trust_annotations", "start_timeout", "passes"];
 
 pub(super) fn tool(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option<ToolDecl> {
     let fields = cx.read.fields(node, "a tool", &KEYS)?;
@@ -42,6 +43,18 @@ pub(super) fn tool(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option<
         Some(node) => cx.read.duration(node, "`start_timeout`", 1..=MAX_START_TIMEOUT_MS),
         None => Some(DEFAULT_START_TIMEOUT_MS),
     };
+    let passes = match fields.get("passes") {
+        Some(node) => passes(cx, node),
+        None => Some(Vec::new()),
+    };
+    if let (Some(Some(Scope::Node)), Some(passes), Some(entry)) = (scope, &passes, fields.entry("passes"))
+        && let Some((name, _)) = Pass::NAMED.iter().find(|(_, pass)| pass.is_of_server() && passes.contains(pass))
+    {
+        let message =
+            format!("`{name}` can't be passed by a server that sessions share: whose client is asked or told?");
+        cx.read.error(entry.key_place, Code::KeyConflict, message).hint("leave out `scope: node`, or that entry");
+        return None;
+    }
     Some(ToolDecl {
         id: id?,
         mcp: mcp?,
@@ -49,7 +62,30 @@ pub(super) fn tool(cx: &mut Context<'_, '_>, node: &Node, path: &str) -> Option<
         idempotent: idempotent?,
         trust_annotations: trust_annotations?,
         start_timeout_ms: start_timeout_ms?,
+        passes: passes?,
     })
+}
+
+fn passes(cx: &mut Context<'_, '_>, node: &Node) -> Option<Vec<Pass>> {
+    let items = cx.read.list(node, "`passes`")?;
+    if items.is_empty() {
+        cx.read
+            .error(node.place, Code::EmptyList, "`passes` is an empty list")
+            .hint("leave the key out, or name at least one");
+        return None;
+    }
+    let mut passes = Vec::with_capacity(items.len());
+    let mut good = true;
+    for item in items {
+        match cx.read.choice(item, "an entry of `passes`", &Pass::NAMED) {
+            Some(pass) if passes.contains(&pass) => {
+                cx.read.warn(item.place, Code::DuplicateEntry, "an entry stands twice in `passes`");
+            }
+            Some(pass) => passes.push(pass),
+            None => good = false,
+        }
+    }
+    good.then_some(passes)
 }
 
 fn id(cx: &mut Context<'_, '_>, node: &Node) -> Option<String> {

@@ -36,6 +36,47 @@ pub struct ToolDecl {
     pub trust_annotations: bool,
     /// Milliseconds that the server may take to start. Default 30,000.
     pub start_timeout_ms: u64,
+    /// What goes to and fro between it and a client of the gateway without any hook being asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<Pass>,
+}
+
+/// A part of MCP beside calls of functions, which hooks don't see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pass {
+    /// Resources, their templates and subscriptions to them.
+    Resources,
+    /// Prompts.
+    Prompts,
+    /// Completions of arguments of prompts and resource templates.
+    Completions,
+    /// The server's log messages.
+    Logging,
+    /// The server asks the client's model.
+    Sampling,
+    /// The server asks the client's user.
+    Elicitation,
+    /// The server asks for the client's folders.
+    Roots,
+}
+
+impl Pass {
+    /// All of them, by their names in a manifest.
+    pub const NAMED: [(&'static str, Self); 7] = [
+        ("resources", Self::Resources),
+        ("prompts", Self::Prompts),
+        ("completions", Self::Completions),
+        ("logging", Self::Logging),
+        ("sampling", Self::Sampling),
+        ("elicitation", Self::Elicitation),
+        ("roots", Self::Roots),
+    ];
+
+    /// Whether it comes from the server: then it can only be passed where the server belongs to one session.
+    pub fn is_of_server(self) -> bool {
+        matches!(self, Self::Logging | Self::Sampling | Self::Elicitation | Self::Roots)
+    }
 }
 
 /// How an MCP server is reached.

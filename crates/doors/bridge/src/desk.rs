@@ -187,6 +187,7 @@ impl Desk {
                 aliases: call.aliases.clone(),
                 arguments: call.arguments.clone(),
                 fault,
+                progress: None,
             })
             .await
     }

@@ -1,6 +1,6 @@
 //! The local node's door: a Unix socket that other processes of the same user reach it by, and the client that they use.
 //!
-//! One node runs per store. It holds the [`Lock`] beside the store and says there where its socket is, so that a client needs to know the
+//! One node runs per store. It holds the lock beside the store and says there where its socket is, so that a client needs to know the
 //! store alone. [`Node`] answers; what it answers with comes from a [`Service`], which the wiring implements. [`client`] is blocking and small:
 //! a bridge is started for every question that a harness asks.
 //!
@@ -24,7 +24,6 @@ mod wire;
 
 pub use ensure::{EnsureError, IDLE, Start, ask_or_start, ensure};
 pub use facts::{About, Running};
-pub use lock::Lock;
 pub use node::{Claim, ClaimError, Claimed, Ended, Node, Options, claim};
 pub use place::{Place, Sockets};
 pub use service::{Bytes, Offer, Peer, Refused, Service};

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The lock, held until it is dropped or its process ends, however it ends.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     file: File,
 }
 

@@ -12,7 +12,7 @@ use crate::wire::{ReplyWire, VERSION};
 use rustix::process::getuid;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -24,6 +24,9 @@ const LONG_LINES: usize = 8;
 
 /// How long a socket may answer `hello` before the process behind it counts as busy.
 const HELLO: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the socket is still in its place.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How a node behaves.
 #[derive(Debug, Clone)]
@@ -65,13 +68,14 @@ pub enum Claim {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Another process holds the lock and does not answer.
-    #[error("process {pid} is the node of this store, but does not answer: {why}")]
+    #[error("process {pid} is the node of this store, but does not answer")]
     Silent {
         /// Its number; `?` where it did not say.
         pid: String,
-        /// What went wrong.
-        why: ClientError,
     },
+    /// Another process holds the lock and can't be spoken with.
+    #[error(transparent)]
+    Client(ClientError),
     /// The lock's file can't be used.
     #[error("{} can't be used: {why}", path.display())]
     Lock {
@@ -93,6 +97,7 @@ pub struct Node {
     place: Place,
     lock: Lock,
     socket: Option<Socket>,
+    sockets: Sockets,
     path: PathBuf,
     about: About,
     born: Instant,
@@ -107,14 +112,14 @@ pub fn claim(place: &Place, patience: Duration) -> Result<Claim, ClaimError> {
             lock.list(None).map_err(failed)?;
             return Ok(Claim::Ours(Claimed { place: place.clone(), lock }));
         }
-        let why = match client::hello(place, HELLO) {
+        match client::hello(place, HELLO) {
             Ok(running) if !running.stopping => return Ok(Claim::Theirs(running)),
-            Ok(_) => ClientError::NoNode,
-            Err(why) => why,
-        };
+            Err(why @ ClientError::Stranger(_)) => return Err(ClaimError::Client(why)),
+            Ok(_) | Err(_) => {}
+        }
         if Instant::now() >= until {
             let pid = place.socket().ok().flatten().map_or_else(|| "?".to_owned(), |listed| listed.pid.to_string());
-            return Err(ClaimError::Silent { pid, why });
+            return Err(ClaimError::Silent { pid });
         }
         std::thread::sleep(Duration::from_millis(25));
     }
@@ -122,15 +127,29 @@ pub fn claim(place: &Place, patience: Duration) -> Result<Claim, ClaimError> {
 
 impl Claimed {
     /// Listens. Within a Tokio runtime. The error is for people.
-    pub fn listen(mut self, sockets: &Sockets, about: About) -> Result<Node, String> {
-        let path = sockets.choose(&self.place).map_err(|e| format!("there is no place for the node's socket: {e}"))?;
-        let failed = |e: io::Error| {
-            format!("the node can't listen at {}: {e}", hookwright_core::text::escape(&path.to_string_lossy()))
-        };
-        let socket = Socket::bind(&path).map_err(failed)?;
-        self.lock.list(Some(&path)).map_err(failed)?;
-        Ok(Node { place: self.place, lock: self.lock, socket: Some(socket), path, about, born: Instant::now() })
+    pub fn listen(mut self, sockets: Sockets, about: About) -> Result<Node, String> {
+        let (socket, path) = listen(&self.place, &sockets, &mut self.lock)?;
+        Ok(Node {
+            place: self.place,
+            lock: self.lock,
+            socket: Some(socket),
+            sockets,
+            path,
+            about,
+            born: Instant::now(),
+        })
     }
+}
+
+/// Listens, and says where.
+fn listen(place: &Place, sockets: &Sockets, lock: &mut Lock) -> Result<(Socket, PathBuf), String> {
+    let path = sockets.choose(place).map_err(|e| format!("there is no place for the node's socket: {e}"))?;
+    let failed = |e: io::Error| {
+        format!("the node can't listen at {}: {e}", hookwright_core::text::escape(&path.to_string_lossy()))
+    };
+    let socket = Socket::bind(&path).map_err(failed)?;
+    lock.list(Some(&path)).map_err(failed)?;
+    Ok((socket, path))
 }
 
 impl Node {
@@ -147,11 +166,11 @@ impl Node {
     /// Answers clients until it ends: then nobody new is let in, and what was asked for has been answered or dropped. The store's node is
     /// still this process, until `self` is dropped. Once only.
     pub async fn serve(&mut self, service: Arc<dyn Service>, options: Options, told: CancellationToken) -> Ended {
-        let Some(socket) = self.socket.take() else { return Ended::Told };
+        let Some(mut socket) = self.socket.take() else { return Ended::Told };
         let house = Arc::new(House {
             service,
             store: self.place.store_text(),
-            socket: self.path.to_string_lossy().into_owned(),
+            socket: Mutex::new(self.path.to_string_lossy().into_owned()),
             about: self.about.clone(),
             born: self.born,
             activity: Activity::new(options.idle),
@@ -173,6 +192,15 @@ impl Node {
                 Some(talk) = talks.join_next(), if !talks.is_empty() => see_to(talk),
                 () = told.cancelled() => break Ended::Told,
                 () = house.asked.cancelled() => break Ended::Asked,
+                // With its folder it may be gone, after a logout, say.
+                () = tokio::time::sleep(LOOK), if !socket.is_in_place() => match listen(&self.place, &self.sockets, &mut self.lock) {
+                    Ok((again, path)) => {
+                        house.moved(&path);
+                        (socket, self.path) = (again, path);
+                    }
+                    Err(why) => tracing::warn!("its socket was taken away: {why}"),
+                },
+                () = tokio::time::sleep(LOOK) => {}
                 () = house.activity.idle(&*house.service) => break Ended::Idle,
             }
         };
@@ -203,7 +231,7 @@ fn see_to(talk: Result<(), tokio::task::JoinError>) {
 pub(crate) struct House {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) store: String,
-    socket: String,
+    socket: Mutex<String>,
     about: About,
     born: Instant,
     pub(crate) activity: Arc<Activity>,
@@ -215,6 +243,15 @@ pub(crate) struct House {
 }
 
 impl House {
+    fn socket(&self) -> MutexGuard<'_, String> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It listens elsewhere from now on.
+    fn moved(&self, path: &Path) {
+        *self.socket() = path.to_string_lossy().into_owned();
+    }
+
     fn admit(self: &Arc<Self>, stream: UnixStream, talks: &mut JoinSet<()>, limit: usize) {
         let peer = match stream.peer_cred() {
             Ok(cred) => Peer { uid: cred.uid(), pid: cred.pid() },
@@ -251,7 +288,7 @@ impl House {
             idle_left_ms: self.activity.left(&*self.service).map(ms),
             clients: self.activity.clients(),
             stopping: self.stopping.is_cancelled() || self.asked.is_cancelled(),
-            ..running(&self.about, self.store.clone(), self.socket.clone(), self.born)
+            ..running(&self.about, self.store.clone(), self.socket().clone(), self.born)
         }
     }
 }

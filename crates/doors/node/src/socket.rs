@@ -57,6 +57,11 @@ impl Socket {
         }
     }
 
+    /// Whether its file stands in its place: it may have been cleaned away, with its folder.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.file.is_ours()
+    }
+
     /// Takes the file away, so that nobody new comes, and hands over who is waiting at the door.
     pub(crate) fn close(self) -> UnixListener {
         drop(self.file);
@@ -78,10 +83,15 @@ fn remove_drafts(path: &Path) {
     }
 }
 
+impl File {
+    fn is_ours(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.inode)
+    }
+}
+
 impl Drop for File {
     fn drop(&mut self) {
-        let ours = std::fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.inode);
-        if ours {
+        if self.is_ours() {
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -18,6 +18,9 @@ use tokio::net::unix::OwnedWriteHalf;
 /// How long a client may say nothing at first.
 const FIRST_LINE: Duration = Duration::from_secs(30);
 
+/// How long a client that has said nothing may still do so when the node ends.
+const JUST_COME: Duration = Duration::from_millis(300);
+
 /// How long a client may say nothing while nothing is done for it.
 const QUIET: Duration = Duration::from_mins(5);
 
@@ -47,8 +50,8 @@ pub(crate) async fn converse(house: Arc<House>, stream: UnixStream, peer: Peer) 
             }
             line = lines.next() => line,
             () = tokio::time::sleep(patience), if quiet => return,
-            // With nothing in work there is nothing to wait for.
-            () = house.stopping.cancelled(), if quiet && patience != FIRST_LINE => return,
+            // With nothing in work there is nothing to wait for, but for who came just now.
+            () = ending(&house, patience == FIRST_LINE), if quiet => return,
         };
         patience = QUIET;
         let line = match line {
@@ -84,6 +87,14 @@ pub(crate) async fn converse(house: Arc<House>, stream: UnixStream, peer: Peer) 
         if !reply(&mut writer, id, answer).await {
             return;
         }
+    }
+}
+
+/// Ends when the node does; for a client that has not said anything yet, a little later.
+async fn ending(house: &House, is_new: bool) {
+    house.stopping.cancelled().await;
+    if is_new {
+        tokio::time::sleep(JUST_COME).await;
     }
 }
 

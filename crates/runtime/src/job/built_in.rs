@@ -1,6 +1,8 @@
 //! The built-in functions among the tools of a job: what their lists and states are. They are called elsewhere.
 
-use crate::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus, Tools};
+use crate::ports::tools::{
+    CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolState, ToolStatus, Tools,
+};
 use crate::values::Values;
 use hookwright_core::job::JobSpec;
 use hookwright_core::{FunctionName, subagent};
@@ -44,6 +46,7 @@ impl WithBuiltIn {
                 input_schema: spec.input_schema,
                 read_only_hint: false,
                 idempotent_hint: true,
+                definition: std::sync::Arc::default(),
             })
         };
         self.start.get_or_try_init(list).await.ok().cloned()
@@ -64,6 +67,21 @@ impl Tools for WithBuiltIn {
     }
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome {
         self.inner.call(name, arguments, timeout).await
+    }
+    async fn call_telling(
+        &self,
+        name: &FunctionName,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
+        self.inner.call_telling(name, arguments, timeout, progress).await
+    }
+    fn introduction(&self, tool: &str) -> Option<Introduction> {
+        self.inner.introduction(tool)
+    }
+    fn list_changes(&self) -> Option<broadcast::Receiver<String>> {
+        self.inner.list_changes()
     }
     async fn kill(&self, tool: &str, why: &str) -> bool {
         self.inner.kill(tool, why).await

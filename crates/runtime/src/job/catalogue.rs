@@ -8,6 +8,7 @@ use hookwright_core::{FunctionName, json, subagent, text, visible};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::broadcast::{self, error::TryRecvError};
 
 /// How long a turn waits for a tool that this job has asked before: one that no longer answers must not hold up every turn for as long
 /// as a start may take.
@@ -46,6 +47,8 @@ pub(super) struct Catalogue {
     down: Mutex<HashMap<String, String>>,
     /// Tools that were asked before.
     asked: Mutex<HashSet<String>>,
+    /// Where servers tell that their lists changed, since somebody first asked for it.
+    list_changes: Mutex<Option<broadcast::Receiver<String>>>,
 }
 
 impl Catalogue {
@@ -88,6 +91,20 @@ impl Catalogue {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
         *self.down.lock().unwrap_or_else(PoisonError::into_inner) = down;
         shown
+    }
+
+    /// Whether a list may have changed since this was asked last, or it was never asked.
+    pub(super) fn is_outdated(&self, tools: &dyn Tools) -> bool {
+        let mut changes = self.list_changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(receiver) = &mut *changes else {
+            *changes = tools.list_changes();
+            return true;
+        };
+        let mut outdated = false;
+        while !matches!(receiver.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {
+            outdated = true;
+        }
+        outdated
     }
 
     /// What a tool lists; waits for its start only the first time.

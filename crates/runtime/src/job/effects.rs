@@ -13,7 +13,7 @@ use crate::hook::{self, Schema, ms_since};
 use crate::lifecycle::{Hooks, Round};
 use crate::observe::Observer;
 use crate::ports::store::StoreError;
-use crate::ports::tools::{CallOutcome, LateAnswer, Tools};
+use crate::ports::tools::{CallOutcome, LateAnswer, Progress, Tools};
 use crate::values::Values;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use hookwright_core::approval::{self, Grant};
@@ -26,7 +26,7 @@ use hookwright_core::{FunctionName, subagent, text};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -46,12 +46,33 @@ fn late(answer: oneshot::Receiver<LateAnswer>, fact: impl FnOnce(u64) -> Fact + 
     async move { answer.await.ok().map(|answer| fact(answer.after_ms)) }.boxed()
 }
 
+/// Who is told how far a call has come, by the call's id.
+#[derive(Default)]
+pub(super) struct Telling(Mutex<HashMap<String, Progress>>);
+
+impl Telling {
+    pub(super) fn set(&self, call: &str, progress: Option<Progress>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match progress {
+            Some(progress) => drop(all.insert(call.to_owned(), progress)),
+            None => drop(all.remove(call)),
+        }
+    }
+
+    /// Of the call that is made by this effect.
+    fn of(&self, effect: &str) -> Option<Progress> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(effect.strip_suffix(".call")?).cloned()
+    }
+}
+
 /// Everything that the effects of a job share.
 pub(super) struct Workshop {
     pub(super) deps: Deps,
     /// The tenant's tools, as they were given: those of `deps` are this job's.
     pub(super) tools_of_all: Arc<dyn Tools>,
     pub(super) children: Children,
+    pub(super) telling: Telling,
     pub(super) spec: JobSpec,
     pub(super) values: Values,
     pub(super) catalogue: Catalogue,
@@ -289,7 +310,8 @@ impl Workshop {
             return Ok(ToolOutcome::NotMade { why: "its arguments are not a JSON object".into() });
         };
         let timeout_ms = self.spec.limits.tool_timeout_ms;
-        Ok(match self.deps.tools.call(tool, map, Duration::from_millis(timeout_ms)).await {
+        let progress = self.telling.of(effect);
+        Ok(match self.deps.tools.call_telling(tool, map, Duration::from_millis(timeout_ms), progress).await {
             CallOutcome::Answered { result, .. } => {
                 let read = read_result(result, self.spec.agent.external.is_some());
                 let mut keep = |value: Value| {
@@ -306,7 +328,7 @@ impl Workshop {
                     rest: read.rest.map(&mut keep),
                 }
             }
-            CallOutcome::RpcError { code, message } => {
+            CallOutcome::RpcError { code, message, .. } => {
                 ToolOutcome::Failed { why: format!("error {code}: {}", text::reason(Some(&message), 2_000)) }
             }
             CallOutcome::TimedOut { late: answer } => {

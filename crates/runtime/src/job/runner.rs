@@ -10,7 +10,7 @@ mod tools;
 use super::built_in::WithBuiltIn;
 use super::catalogue::ToolTraits;
 use super::children::{Children, Ties, Wish};
-use super::effects::{Done, Late, Workshop};
+use super::effects::{Done, Late, Telling, Workshop};
 use super::journal::Journal;
 use super::talk::Talk;
 use super::under_way::UnderWay;
@@ -98,6 +98,7 @@ impl Runner {
             holds_output: machine.holds_output(),
             tools_of_all,
             children: Children::default(),
+            telling: Telling::default(),
             deps,
         };
         Self {

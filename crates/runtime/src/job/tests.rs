@@ -146,6 +146,7 @@ impl Tools for Scripted {
             input_schema: json!({"type": "object"}),
             read_only_hint: false,
             idempotent_hint: false,
+            definition: std::sync::Arc::default(),
         }])
     }
     async fn call(&self, name: &FunctionName, _: Map<String, Value>, _: Duration) -> CallOutcome {

@@ -1,7 +1,7 @@
 //! How patient this process still is with each server.
 
 use super::Seen;
-use crate::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use crate::ports::tools::{CallOutcome, Introduction, ListedFunction, Progress, ToolDown, ToolStatus, Tools};
 use hookwright_core::FunctionName;
 use hookwright_core::lifecycle::{Patience, Strike};
 use serde_json::{Map, Value};
@@ -86,6 +86,25 @@ impl Tools for Watched {
             self.standing.completed(name.tool());
         }
         outcome
+    }
+    async fn call_telling(
+        &self,
+        name: &FunctionName,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
+        let outcome = self.inner.call_telling(name, arguments, timeout, progress).await;
+        if matches!(outcome, CallOutcome::Answered { .. } | CallOutcome::RpcError { .. }) {
+            self.standing.completed(name.tool());
+        }
+        outcome
+    }
+    fn introduction(&self, tool: &str) -> Option<Introduction> {
+        self.inner.introduction(tool)
+    }
+    fn list_changes(&self) -> Option<broadcast::Receiver<String>> {
+        self.inner.list_changes()
     }
     async fn kill(&self, tool: &str, why: &str) -> bool {
         self.inner.kill(tool, why).await

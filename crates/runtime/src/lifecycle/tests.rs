@@ -53,6 +53,7 @@ impl Tools for Fake {
             input_schema: json!({"type": "object", "properties": {"job": {}}}),
             read_only_hint: false,
             idempotent_hint: false,
+            definition: std::sync::Arc::default(),
         };
         Ok(self.listed[tool].iter().map(function).collect())
     }

@@ -3,6 +3,8 @@
 use hookwright_core::FunctionName;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, oneshot};
 
@@ -21,6 +23,41 @@ pub trait Tools: Send + Sync {
     /// Never waits for a server to start: a server that is not connected is [`CallOutcome::NotSent`].
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, timeout: Duration) -> CallOutcome;
 
+    /// As [`Tools::call`], and tells of the call's progress meanwhile. An implementation that can't tell calls all the same.
+    async fn call_telling(
+        &self,
+        name: &FunctionName,
+        arguments: Map<String, Value>,
+        timeout: Duration,
+        progress: Option<Progress>,
+    ) -> CallOutcome {
+        let _ = progress;
+        self.call(name, arguments, timeout).await
+    }
+
+    /// Sends a tool's server a request that is no call of a function, e.g. `resources/read`. Hooks don't see it: only for what a
+    /// manifest passes.
+    async fn pass(&self, tool: &str, method: &'static str, params: Value, timeout: Duration) -> CallOutcome {
+        let _ = (method, params, timeout);
+        CallOutcome::NotSent { why: format!("requests can't be passed to the tool {tool} here") }
+    }
+
+    /// Sends a tool's server a notification, if it is connected.
+    async fn notify(&self, tool: &str, method: &'static str, params: Value) {
+        let _ = (tool, method, params);
+    }
+
+    /// What a tool's server said of itself when it was connected; none while it is not.
+    fn introduction(&self, tool: &str) -> Option<Introduction> {
+        let _ = tool;
+        None
+    }
+
+    /// The ids of tools whose lists of functions may have changed, from now on, where the implementation can tell.
+    fn list_changes(&self) -> Option<broadcast::Receiver<String>> {
+        None
+    }
+
     /// Kills the server that runs now, with everything that it spawned: it does not answer. It counts as a death, and the server is
     /// started again as after any other; calls under way are lost. Says whether there was one to kill.
     async fn kill(&self, tool: &str, why: &str) -> bool;
@@ -35,6 +72,47 @@ pub trait Tools: Send + Sync {
 
     /// Ends all servers and everything they spawned; returns when they are gone.
     async fn shutdown(&self);
+}
+
+/// Is told the params of each `notifications/progress` of a call, without their token. Called from where a server is read: must not block.
+#[derive(Clone)]
+pub struct Progress(pub Arc<dyn Fn(Map<String, Value>) + Send + Sync>);
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Introduction {
+    /// Its `capabilities`, as they came.
+    pub capabilities: Value,
+    /// How it is to be used, untrusted.
+    pub instructions: Option<String>,
+}
+
+/// Who is at the other side of a tool's server, beside us: what a manifest passes goes to and fro between them (docs/gateway.md).
+#[async_trait::async_trait]
+pub trait Peer: Send + Sync {
+    /// A server asks for something, e.g. `elicitation/create`. The answer's `result`, or its error.
+    async fn ask(&self, tool: &str, method: &str, params: Value) -> Result<Value, PeerError>;
+
+    /// A server tells something, e.g. `notifications/resources/updated`. Must not block.
+    fn told(&self, tool: &str, method: &str, params: Value);
+}
+
+/// A JSON-RPC error, as the other side gave it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("error {code}: {message}")]
+pub struct PeerError {
+    /// Its code.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// Its `data`.
+    pub data: Option<Value>,
 }
 
 /// What became of a call.
@@ -53,6 +131,8 @@ pub enum CallOutcome {
         code: i64,
         /// Its message, untrusted.
         message: String,
+        /// Its `data`, untrusted.
+        data: Option<Box<Value>>,
     },
     /// No complete answer in time. The server was told (`notifications/cancelled`).
     TimedOut {
@@ -99,6 +179,9 @@ pub struct ListedFunction {
     pub read_only_hint: bool,
     /// The server's `idempotentHint`.
     pub idempotent_hint: bool,
+    /// Its whole definition, as the server listed it.
+    #[serde(skip)]
+    pub definition: Arc<Value>,
 }
 
 /// How a tool stands.

@@ -46,7 +46,14 @@ fn push(branch: &str) -> CallRequest {
 }
 
 fn request(tool: &str, arguments: Value) -> CallRequest {
-    CallRequest { provider_id: "theirs".into(), tool: tool.into(), aliases: vec![], arguments, fault: None }
+    CallRequest {
+        provider_id: "theirs".into(),
+        tool: tool.into(),
+        aliases: vec![],
+        arguments,
+        fault: None,
+        progress: None,
+    }
 }
 
 async fn news(asked: Asked) -> CallNews {

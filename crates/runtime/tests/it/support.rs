@@ -82,6 +82,7 @@ impl Tools for Town {
             input_schema: json!({"type": "object", "properties": {"branch": {"type": "string"}}}),
             read_only_hint: false,
             idempotent_hint: false,
+            definition: std::sync::Arc::default(),
         }])
     }
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, _: Duration) -> CallOutcome {

@@ -47,6 +47,8 @@ struct Server {
     calls: AtomicU64,
     calls_by_name: Mutex<HashMap<String, u64>>,
     one_by_one: Mutex<()>,
+    /// Answers of the client, by the id of our request.
+    answers: (Mutex<HashMap<String, Value>>, Condvar),
 }
 
 /// The request that steps belong to.
@@ -56,6 +58,15 @@ struct Ask {
     call: u64,
     /// Which call of its function it is, from 1.
     nth: u64,
+    /// The token of its progress, and what the client brought along (`inputResponses`).
+    token: Value,
+    input: Value,
+}
+
+impl Ask {
+    fn of(id: Value) -> Self {
+        Self { id, arguments: Value::Null, call: 0, nth: 0, token: Value::Null, input: Value::Null }
+    }
 }
 
 impl Server {
@@ -75,11 +86,12 @@ impl Server {
             calls: AtomicU64::new(0),
             calls_by_name: Mutex::default(),
             one_by_one: Mutex::default(),
+            answers: Default::default(),
         })
     }
 
     fn run(self: &Arc<Self>) {
-        let nobody = Ask { id: Value::Null, arguments: Value::Null, call: 0, nth: 0 };
+        let nobody = Ask::of(Value::Null);
         for step in &self.script.start {
             self.step(step, &nobody);
         }
@@ -113,7 +125,12 @@ impl Server {
     }
 
     fn message(self: &Arc<Self>, message: Value) {
-        let Some(method) = message["method"].as_str() else { return };
+        let Some(method) = message["method"].as_str() else {
+            let said = message.get("result").or(message.get("error")).cloned().unwrap_or_default();
+            lock(&self.answers.0).insert(message["id"].to_string(), said);
+            self.answers.1.notify_all();
+            return;
+        };
         if method == "notifications/cancelled" {
             lock(&self.cancelled.0).insert(message["params"]["requestId"].to_string());
             self.cancelled.1.notify_all();
@@ -121,7 +138,7 @@ impl Server {
         if message.get("id").is_none() {
             return;
         }
-        let ask = Ask { id: message["id"].clone(), arguments: Value::Null, call: 0, nth: 0 };
+        let ask = Ask::of(message["id"].clone());
         let modern = self.script.modern;
         match method {
             "initialize" if modern != Modern::Only => {
@@ -163,7 +180,14 @@ impl Server {
                     *nth += 1;
                     *nth
                 };
-                let ask = Ask { arguments: message["params"]["arguments"].clone(), call, nth, ..ask };
+                let ask = Ask {
+                    arguments: message["params"]["arguments"].clone(),
+                    token: message["params"]["_meta"]["progressToken"].clone(),
+                    input: message["params"]["inputResponses"].clone(),
+                    call,
+                    nth,
+                    ..ask
+                };
                 let server = Arc::clone(self);
                 if self.script.threads {
                     std::thread::spawn(move || server.call(&name, &ask));
@@ -172,12 +196,19 @@ impl Server {
                     self.call(&name, &ask);
                 }
             }
-            other => self.error(&ask, -32601, &format!("unknown method {other}")),
+            other => match self.script.answers.get(other) {
+                Some(answer) => self.result(&ask, answer.clone()),
+                None => self.error(&ask, -32601, &format!("unknown method {other}")),
+            },
         }
     }
 
     fn capabilities(&self) -> Value {
-        json!({"tools": {"listChanged": self.script.list_changed}})
+        let mut capabilities = json!({"tools": {"listChanged": self.script.list_changed}});
+        if let Value::Object(capabilities) = &mut capabilities {
+            capabilities.extend(self.script.capabilities.clone());
+        }
+        capabilities
     }
 
     fn opening(&self, opening: &Opening, ask: &Ask, proper: Value) {
@@ -277,6 +308,17 @@ impl Server {
             Step::Hang(_) => std::thread::sleep(HOUR),
             Step::StopReading(_) => self.stop_reading.store(true, Ordering::SeqCst),
             Step::CloseStdin(_) => close(0),
+            Step::Answered(id) => {
+                let answers = lock(&self.answers.0);
+                let (mut answers, _) = self
+                    .answers
+                    .1
+                    .wait_timeout_while(answers, Duration::from_mins(1), |answers| !answers.contains_key(&id.to_string()))
+                    .unwrap_or_else(PoisonError::into_inner);
+                let said = answers.remove(&id.to_string()).unwrap_or_default().to_string();
+                drop(answers);
+                self.result(ask, json!({"content": [{"type": "text", "text": said}]}));
+            }
             Step::CloseStdout(_) => close(1),
             Step::Stderr(text) => {
                 let _ = std::io::stderr().write_all(fill(text, ask).as_bytes());
@@ -370,6 +412,8 @@ fn fill(text: &str, ask: &Ask) -> String {
         .replace("{arguments}", &ask.arguments.to_string())
         .replace("{call}", &ask.call.to_string())
         .replace("{pid}", &std::process::id().to_string())
+        .replace("{token}", &ask.token.to_string())
+        .replace("{input}", &ask.input.to_string())
 }
 
 #[allow(clippy::disallowed_methods, reason = "its very purpose is to show what environment it was given")]

@@ -158,6 +158,7 @@ mod tests {
             input_schema: schema,
             read_only_hint: false,
             idempotent_hint: false,
+            definition: std::sync::Arc::default(),
         };
         let arguments = json!({"region": "eu", "deep": {"n": 7}, "odd": 1, "other": "x"});
         let found = ParamHeaders::of(&[function]).values("f", arguments.as_object());

@@ -39,7 +39,7 @@ async fn stream(inner: &Arc<Inner>, failures: &mut u32) -> bool {
         Err(_) => return true,
     };
     // What changed while nobody heard is not known.
-    inner.changes.bump();
+    inner.heard.list_changed();
     inner.hears.store(true, Ordering::Release);
     let mut events = Events::new(inner.config.message_bytes);
     let mut unasked = Unasked::default();
@@ -64,10 +64,14 @@ impl Inner {
             return;
         }
         match wire::read(data) {
-            Ok(Incoming::Notification { method, .. }) if method == "notifications/tools/list_changed" => {
-                self.changes.bump();
+            Ok(Incoming::Notification { method, params }) => self.heard.notification(&method, params),
+            Ok(Incoming::Request { id, method, params }) => {
+                let inner = Arc::clone(self);
+                let answer = move |answer| inner.control_in_background(answer, "a reply");
+                if !self.heard.request(id, &method, params, self.closed.clone(), answer) {
+                    self.control_in_background(wire::reply(id, &method), "a reply");
+                }
             }
-            Ok(Incoming::Request { id, method }) => self.control_in_background(wire::reply(id, &method), "a reply"),
             _ => {}
         }
         unasked.count(data.len());

@@ -2,7 +2,7 @@
 
 use super::{HttpLink, Inner, MAX_BACKGROUND, headers};
 use crate::config::HostConfig;
-use crate::link::Changes;
+use crate::heard::Heard;
 use crate::said::Secrets;
 use reqwest::redirect::{Attempt, Policy};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,6 +24,7 @@ impl HttpLink {
         headers: &[(String, String)],
         secrets: &Secrets,
         config: &Arc<HostConfig>,
+        heard: &Arc<Heard>,
     ) -> Result<Self, String> {
         let url = reqwest::Url::parse(url).map_err(|e| format!("its url is wrong: {e}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -52,7 +53,7 @@ impl HttpLink {
             slots: Semaphore::new(config.max_in_flight.min(Semaphore::MAX_PERMITS)),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             next_id: AtomicU64::default(),
-            changes: Changes::default(),
+            heard: Arc::clone(heard),
             hears: AtomicBool::default(),
             session_gone: AtomicBool::default(),
             closed: CancellationToken::new(),

@@ -11,6 +11,7 @@ fn stdio(env: &[(&str, Secret)]) -> ToolDecl {
         idempotent: Vec::new(),
         trust_annotations: false,
         start_timeout_ms: 1_500,
+        passes: vec![],
     }
 }
 

@@ -4,7 +4,7 @@ use super::pipe::Pipe;
 use super::reader::Reader;
 use super::stderr::{LastWords, drain};
 use crate::config::HostConfig;
-use crate::link::Changes;
+use crate::heard::Heard;
 use crate::said::Secrets;
 use crate::unasked::Unasked;
 use hookwright_process::Group;
@@ -32,12 +32,13 @@ pub(crate) struct Child<'a> {
     pub(crate) cwd: &'a Path,
     pub(crate) env: &'a [(String, String)],
     pub(crate) secrets: &'a Secrets,
+    pub(crate) heard: &'a Arc<Heard>,
 }
 
 /// A running child.
 pub(crate) struct StdioLink {
     pipe: Arc<Pipe>,
-    changes: Arc<Changes>,
+    heard: Arc<Heard>,
     group: Arc<Group>,
     words: Arc<LastWords>,
     stop: CancellationToken,
@@ -82,7 +83,7 @@ impl StdioLink {
         let words = Arc::new(LastWords::new(Arc::clone(&secrets)));
         let link = Self {
             pipe: Pipe::new(stdin, Arc::clone(config)),
-            changes: Arc::default(),
+            heard: Arc::clone(child.heard),
             group: Arc::clone(&group),
             words: Arc::clone(&words),
             stop: CancellationToken::new(),
@@ -91,7 +92,7 @@ impl StdioLink {
         let reader = Reader {
             tool: Arc::clone(&tool),
             pipe: Arc::clone(&link.pipe),
-            changes: Arc::clone(&link.changes),
+            heard: Arc::clone(&link.heard),
             secrets: Arc::clone(&secrets),
             config: Arc::clone(config),
             unasked: Unasked::default(),
@@ -119,8 +120,8 @@ impl StdioLink {
         &self.pipe
     }
 
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.changes
+    pub(crate) fn heard(&self) -> &Arc<Heard> {
+        &self.heard
     }
 
     /// Its process group, to be killed where nothing can be waited for.

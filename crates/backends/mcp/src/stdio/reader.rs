@@ -4,8 +4,9 @@
 
 use super::pipe::{Expected, Pipe};
 use crate::config::HostConfig;
+use crate::heard::Heard;
 use crate::lines::{Line, Lines, TooLong};
-use crate::link::{Changes, Reply};
+use crate::link::Reply;
 use crate::said::{Secrets, shown};
 use crate::unasked::Unasked;
 use crate::wire::{self, Incoming};
@@ -25,7 +26,7 @@ const MAX_BATCH: usize = 1_000;
 pub(super) struct Reader {
     pub(super) tool: Arc<str>,
     pub(super) pipe: Arc<Pipe>,
-    pub(super) changes: Arc<Changes>,
+    pub(super) heard: Arc<Heard>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) config: Arc<HostConfig>,
     pub(super) unasked: Unasked,
@@ -111,7 +112,13 @@ impl Reader {
                 self.pipe.deliver(id, wire::meant(said, self.config.message_values));
             }
             Ok(Incoming::Answer { id: None, .. }) => self.unasked("it answered with an id that was never given", text),
-            Ok(Incoming::Request { id, method }) => {
+            Ok(Incoming::Request { id, method, params }) => {
+                let pipe = Arc::clone(&self.pipe);
+                let closed = self.pipe.closed().clone();
+                if self.heard.request(id, &method, params, closed, move |answer| pipe.control(answer)) {
+                    self.unasked.count(text.len());
+                    return;
+                }
                 self.pipe.control(wire::reply(id, &method));
                 if method == "ping" {
                     self.unasked.count(text.len());
@@ -120,9 +127,7 @@ impl Reader {
                 }
             }
             Ok(Incoming::Notification { method, params }) => {
-                if method == "notifications/tools/list_changed" {
-                    self.changes.bump();
-                }
+                self.heard.notification(&method, params);
                 if self.unasked.count(text.len()) {
                     let params = shown(params.map_or("", serde_json::value::RawValue::get), 300, &self.secrets);
                     let method = shown(&method, 100, &self.secrets);

@@ -1,19 +1,22 @@
 //! The life of a tool's server: start, watch, pause, start again, give up.
 
 use super::{Connection, Running, Tool};
-use crate::handshake::{self, NotOpened, Opening};
+use crate::handshake::{self, NotOpened, Opening, Us};
 use crate::http::HttpLink;
-use crate::link::{Link, later};
+use crate::link::{Ask, Link, later};
 use crate::said::{Secrets, shown};
 use crate::spec::Transport;
 use crate::stdio::{Child, StdioLink};
 use hookwright_core::text::duration;
 use hookwright_runtime::ports::tools::ToolState;
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 const ERROR_CHARS: usize = 4_000;
+/// A subscription lasts as long as its connection.
+const SUBSCRIPTION: Duration = Duration::from_hours(24 * 365);
 
 /// What happened to the tool that its next step depends on.
 #[derive(Default)]
@@ -22,6 +25,8 @@ struct Record {
     deaths: u32,
     failed_starts: u32,
     was_ready: bool,
+    /// It was connected before.
+    lived: bool,
     opening: Option<Opening>,
 }
 
@@ -71,12 +76,12 @@ impl Tool {
             phase.connection = Some(Arc::clone(&connection));
         });
         tracing::info!(target: "hookwright::tool", tool = self.id(), "connected");
-        if let Link::Http(http) = &connection.link
-            && connection.session.tells_changes
-            && connection.session.meta.is_none()
-        {
-            http.listen();
+        if record.lived {
+            // What it listed before may be different now.
+            self.heard.list_changed();
         }
+        record.lived = true;
+        self.hear(&connection);
         tokio::select! {
             () = connection.link.closed().cancelled() => {}
             () = self.stop.cancelled() => {
@@ -102,6 +107,44 @@ impl Tool {
         }
         record.deaths += 1;
         self.next(record, why)
+    }
+
+    /// Sees to it that what the server tells unasked is heard.
+    fn hear(&self, connection: &Arc<Connection>) {
+        let session = &connection.session;
+        if session.meta.is_none() {
+            if let Link::Http(http) = &connection.link
+                && (session.tells_changes || self.heard.has_peer())
+            {
+                http.listen();
+            }
+            return;
+        }
+        let told = |kind: &str| session.introduction.capabilities[kind]["listChanged"] == true;
+        let peer = self.heard.has_peer();
+        let mut notifications = Map::new();
+        for (kind, key, wanted) in [
+            ("tools", "toolsListChanged", true),
+            ("prompts", "promptsListChanged", peer),
+            ("resources", "resourcesListChanged", peer),
+        ] {
+            if wanted && told(kind) {
+                notifications.insert(key.to_owned(), Value::Bool(true));
+            }
+        }
+        if notifications.is_empty() {
+            return;
+        }
+        // Answered only when the server ends the subscription; then lists are read when somebody asks.
+        let (connection, params) =
+            (Arc::clone(connection), json!({"notifications": notifications, "_meta": session.meta}));
+        tokio::spawn(async move {
+            let ask = Ask::new("subscriptions/listen", SUBSCRIPTION);
+            tokio::select! {
+                _ = connection.link.request(ask, &params) => {}
+                () = connection.link.closed().cancelled() => {}
+            }
+        });
     }
 
     fn not_started(&self, record: &mut Record, why: &str, passing: bool) -> Option<Duration> {
@@ -178,7 +221,7 @@ impl Tool {
         let link = match &self.spec.transport {
             Transport::Stdio { command, cwd, env } => {
                 let secrets: &Secrets = &self.spec.secrets;
-                let child = Child { tool: self.id(), command, cwd, env, secrets };
+                let child = Child { tool: self.id(), command, cwd, env, secrets, heard: &self.heard };
                 let link =
                     StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
                 let running = Running { group: Arc::downgrade(link.group()), ended: link.ended().clone() };
@@ -186,7 +229,7 @@ impl Tool {
                 Link::Stdio(link)
             }
             Transport::Http { url, headers } => {
-                let link = HttpLink::new(self.id(), url, headers, &self.spec.secrets, &self.config);
+                let link = HttpLink::new(self.id(), url, headers, &self.spec.secrets, &self.config, &self.heard);
                 Link::Http(link.map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?)
             }
         };
@@ -196,7 +239,7 @@ impl Tool {
             handshake::open(
                 &link,
                 first,
-                &self.config,
+                Us { config: &self.config, capabilities: &self.spec.capabilities },
                 limit.saturating_add(Duration::from_mins(1)),
                 &self.spec.secrets,
             ),

@@ -215,7 +215,7 @@ async fn errors_are_told_apart_from_results() {
     host.ready("a").await.unwrap();
     host.ready("b").await.unwrap();
     let rpc = call(&host, "a.rpc", json!({}), LONG).await;
-    assert!(matches!(&rpc, CallOutcome::RpcError { code: -32000, message } if message == "no luck"), "{rpc:?}");
+    assert!(matches!(&rpc, CallOutcome::RpcError { code: -32000, message, .. } if message == "no luck"), "{rpc:?}");
     assert_eq!(result(&host, "a.polite").await["isError"], true);
     assert!(matches!(call(&host, "b.fail", json!({}), LONG).await, CallOutcome::RpcError { code: -32603, .. }));
     assert!(matches!(call(&host, "a.unknown", json!({}), LONG).await, CallOutcome::RpcError { code: -32602, .. }));

@@ -197,6 +197,7 @@ async fn session_revision_and_manifest_headers_are_sent_and_the_session_is_ended
         idempotent: Vec::new(),
         trust_annotations: false,
         start_timeout_ms: 30_000,
+        passes: vec![],
     };
     let host = host(vec![ToolSpec::from_decl(&decl, &std::env::temp_dir(), &|name| {
         (name == "AUTH").then(|| "Bearer 123456789".into())
@@ -266,7 +267,7 @@ async fn a_jsonrpc_error_under_an_http_error_is_told_as_such() {
     })
     .await;
     assert!(
-        matches!(call(&host, "a.f", json!({}), LONG).await, CallOutcome::RpcError { code: -32000, message } if message == "no luck")
+        matches!(call(&host, "a.f", json!({}), LONG).await, CallOutcome::RpcError { code: -32000, message, .. } if message == "no luck")
     );
 }
 

@@ -195,6 +195,7 @@ async fn a_child_gets_its_own_environment_and_folder_and_nothing_else() {
         idempotent: Vec::new(),
         trust_annotations: false,
         start_timeout_ms: 30_000,
+        passes: vec![],
     };
     let node = |name: &str| {
         [("PATH", "/bin"), ("LANG", "C"), ("GITHUB_TOKEN", "ghp_x"), ("AWS_SECRET", "no")]
@@ -226,6 +227,7 @@ async fn a_missing_variable_fails_its_tool_by_name() {
         idempotent: Vec::new(),
         trust_annotations: false,
         start_timeout_ms: 30_000,
+        passes: vec![],
     };
     let host = host(vec![ToolSpec::from_decl(&decl, &std::env::temp_dir(), &|_| None), tool("good", &[])]);
     assert!(host.ready("a").await.unwrap_err().why.contains("NOT_SET"));
@@ -268,6 +270,7 @@ async fn stderr_goes_to_the_log_under_the_tools_name_escaped_and_without_secrets
         idempotent: Vec::new(),
         trust_annotations: false,
         start_timeout_ms: 30_000,
+        passes: vec![],
     };
     let host = McpHost::start(
         vec![ToolSpec::from_decl(&decl, &std::env::temp_dir(), &|_| Some("s3cret-value".into()))],

@@ -4,7 +4,6 @@ use super::{jobs, plugins, serve, socket, status, stop, until_completed};
 use crate::support::{Plugin, Running, World, eventually, exactly, function, lives, says};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::time::Duration;
 
 #[test]
 fn starting_it_twice_is_harmless_and_says_who_runs() {
@@ -33,6 +32,9 @@ fn of_twenty_that_start_a_node_at_once_one_does_and_all_get_it() {
     let pid = i32::try_from(*pids.iter().next().unwrap()).unwrap();
     let socket = socket(&world);
     assert!(lives(pid) && socket.exists());
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    assert_eq!((fields[2], fields[3]), (&*pid.to_string(), &*pid.to_string()), "its group and session are its own");
     // What started it has ended long since; it ends when it has nothing to do, though it is looked at.
     eventually("it ends when it is idle", || {
         world.call(&["status", "--db", "jobs.db"]);
@@ -104,21 +106,28 @@ fn all_tenants_of_a_configuration_are_warm_and_jobs_have_their_own() {
 
 #[test]
 fn a_hook_that_is_not_there_and_a_server_that_dies_are_shown() {
-    let world = World::with(
-        Plugin::new("p")
-            .server("policy", json!([function("check", says("allow", json!({})))]))
-            .scripted("bad", json!({"initialize": "exit"}), json!({}))
-            .hook(json!({"on": "job_start", "call": "policy.check"}))
-            .hook(json!({"on": "job_end", "call": "policy.chekc"})),
-    );
+    let world = World::new();
+    let pid = world.path("pid");
+    let check = json!([function("check", says("allow", json!({})))]);
+    Plugin::new("p")
+        .scripted("policy", json!({"start": [{"write_pid": pid}], "tools": check}), json!({}))
+        .scripted("bad", json!({"initialize": "exit"}), json!({}))
+        .hook(json!({"on": "job_start", "call": "policy.check"}))
+        .hook(json!({"on": "job_end", "call": "policy.chekc"}))
+        .save(&world);
     let flags = plugins(&world);
     let node = serve(&world, &flags.iter().map(String::as_str).collect::<Vec<_>>());
-    let text = eventually("the server is known to be down", || {
-        let text = world.call(&["status", "--db", "jobs.db"]).code(0).out;
-        (text.contains("bad") && text.contains(" loaded")).then_some(text)
-    });
-    assert!(text.contains("policy.chekc         NOT LOADED"), "{text}");
-    std::thread::sleep(Duration::from_millis(300));
+    let until = |parts: &[&str]| {
+        eventually("status shows it", || {
+            let text = world.call(&["status", "--db", "jobs.db"]).code(0).out;
+            parts.iter().all(|part| text.contains(part)).then_some(())
+        });
+    };
+    until(&["policy.check         loaded", "policy.chekc         NOT LOADED", "bad            stdio failed"]);
+    let server = std::fs::read_to_string(&pid).unwrap().parse().unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(server).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    until(&["stdio ready, 1 restart, 1 function", "policy.check         loaded"]);
     stop(&world);
     node.finish().code(0).tells(&["policy.chekc"]);
 }

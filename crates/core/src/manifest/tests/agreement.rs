@@ -39,7 +39,7 @@ fn full() -> Value {
     json!({
         "id": "x",
         "tools": [
-            {"id": "a", "mcp": ["b", "c"], "env": {"A": "b", "B": {"from": "C"}}, "scope": "node", "idempotent": ["d"], "trust_annotations": true, "start_timeout": "5s"},
+            {"id": "a", "mcp": ["b", "c"], "env": {"A": "b", "B": {"from": "C"}}, "scope": "node", "idempotent": ["d"], "trust_annotations": true, "start_timeout": "5s", "passes": ["prompts"]},
             {"id": "h", "mcp": "https://example.com", "headers": {"X-A": "b", "X-B": {"from": "C"}}},
         ],
         "hooks": [

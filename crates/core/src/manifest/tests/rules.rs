@@ -464,6 +464,13 @@ fn lists_of_an_agent_and_a_tool_are_checked() {
         (tool("idempotent: []"), &[]),
         (tool("idempotent: [a, a]"), &["duplicate-entry"]),
         (tool("scope: nodes"), &["unknown-value"]),
+        (tool("passes: [resources, prompts, completions, logging, sampling, elicitation, roots]"), &[]),
+        (tool("passes: []"), &["empty-list"]),
+        (tool("passes: [tools]"), &["unknown-value"]),
+        (tool("passes: [roots, roots]"), &["duplicate-entry"]),
+        (tool("passes: [resources, prompts]\n    scope: node"), &[]),
+        (tool("passes: [resources, roots]\n    scope: node"), &["key-conflict"]),
+        (tool("passes: [roots]\n    scope: session"), &[]),
         (hook("approvers: []"), &["empty-list"]),
         (hook("approvers: ['']"), &["empty-text"]),
     ]);

@@ -56,6 +56,7 @@ impl Tools for Answering {
             input_schema: json!({"type": "object"}),
             read_only_hint: false,
             idempotent_hint: false,
+            definition: std::sync::Arc::default(),
         }])
     }
     async fn call(&self, name: &FunctionName, arguments: Map<String, Value>, _: Duration) -> CallOutcome {

@@ -23,21 +23,41 @@ async fn the_socket_of_a_dead_node_is_replaced_by_the_holder_of_the_lock() {
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(socket.exists(), "a stale one");
     let Claim::Ours(claimed) = claim(&place, PATIENCE).unwrap() else { panic!() };
-    let node = claimed.listen(&sockets, About::default()).unwrap();
+    let node = claimed.listen(sockets.clone(), About::default()).unwrap();
     assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
     drop(node);
     assert!(!socket.exists(), "it takes away what it made");
     // A file that is no socket is nobody's to remove.
     std::fs::write(&socket, "mine").unwrap();
     let Claim::Ours(claimed) = claim(&place, PATIENCE).unwrap() else { panic!() };
-    assert!(claimed.listen(&sockets, About::default()).is_err());
+    assert!(claimed.listen(sockets.clone(), About::default()).is_err());
     assert_eq!(std::fs::read_to_string(&socket).unwrap(), "mine");
     std::fs::remove_file(&socket).unwrap();
     // One that answers is another node's.
     let _other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let Claim::Ours(claimed) = claim(&place, PATIENCE).unwrap() else { panic!() };
-    assert!(claimed.listen(&sockets, About::default()).err().unwrap().contains("another process listens"));
+    assert!(claimed.listen(sockets.clone(), About::default()).err().unwrap().contains("another process listens"));
     assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
+}
+
+#[tokio::test]
+async fn a_socket_that_is_cleaned_away_with_its_folder_is_made_again() {
+    let world = World::start(Options::default());
+    std::fs::remove_dir_all(world.socket.parent().unwrap()).unwrap();
+    assert!(world.client(|place| client::hello(place, PATIENCE)).await.is_err());
+    let start = Instant::now();
+    while world.client(|place| client::ask(place, "echo", json!(1), PATIENCE)).await.is_err() {
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Another one's is not taken away.
+    std::fs::remove_file(&world.socket).unwrap();
+    let _other = std::os::unix::net::UnixListener::bind(&world.socket).unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(std::os::unix::net::UnixStream::connect(&world.socket).is_ok());
+    world.told.cancel();
+    assert_eq!(world.serving.await.unwrap(), Ended::Told);
+    assert!(world.socket.exists(), "what is not its own stays");
 }
 
 #[tokio::test]
@@ -56,6 +76,19 @@ async fn stop_ends_the_node_and_lets_go_what_hangs() {
     let after = tokio::task::spawn_blocking(move || client::hello(&place, PATIENCE)).await.unwrap();
     assert!(matches!(&after, Err(error @ ClientError::NoNode) if error.is_unasked()), "{after:?}");
     assert!(matches!(claim(&world.place, PATIENCE).unwrap(), Claim::Ours(_)));
+}
+
+#[tokio::test]
+async fn who_says_nothing_does_not_hold_the_end_up() {
+    let world = World::start(Options { grace: PATIENCE, ..Options::default() });
+    let mut held = vec![];
+    for _ in 0..5 {
+        held.push(tokio::net::UnixStream::connect(&world.socket).await.unwrap());
+    }
+    let start = Instant::now();
+    world.told.cancel();
+    assert_eq!(world.serving.await.unwrap(), Ended::Told);
+    assert!(start.elapsed() < PATIENCE / 3, "{:?}", start.elapsed());
 }
 
 #[tokio::test]

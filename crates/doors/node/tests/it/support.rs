@@ -92,7 +92,7 @@ impl World {
         let place = Place::of(&folder.path().join("a.db"));
         let Claim::Ours(claimed) = claim(&place, PATIENCE).unwrap() else { panic!("somebody else's") };
         let about = About { version: "1.2.3".into(), ..About::default() };
-        let mut node = claimed.listen(&Sockets::default(), about).unwrap();
+        let mut node = claimed.listen(Sockets::default(), about).unwrap();
         let socket = node.socket().to_owned();
         let (service, told) = (Arc::<Echo>::default(), CancellationToken::new());
         let (served, token) = (service.clone(), told.clone());

@@ -7,6 +7,7 @@ use crate::job::RunError;
 use crate::job::effects::Workshop;
 use crate::outside::{Arrival, Arrivals, Asked, CallNews, CallRequest, Left, Made, OutputNews, Stand};
 use crate::ports::store::StoreError;
+use crate::ports::tools::Progress;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use hookwright_core::approval;
@@ -23,6 +24,7 @@ pub(super) struct Prepared {
     call: RequestedCall,
     blobs: Vec<Blob>,
     asked: oneshot::Sender<Asked>,
+    progress: Option<Progress>,
 }
 
 /// The other side of a job.
@@ -80,7 +82,7 @@ impl Outside {
 impl Workshop {
     /// Looks a function up and keeps the arguments of a call.
     async fn prepare(&self, request: CallRequest, asked: oneshot::Sender<Asked>) -> Prepared {
-        let CallRequest { provider_id, tool, aliases, arguments, fault } = request;
+        let CallRequest { provider_id, tool, aliases, arguments, fault, progress } = request;
         let arguments = Arc::new(arguments);
         let (stored, blob) = Stored::shared(arguments.clone());
         self.values.keep(&stored, arguments);
@@ -106,7 +108,7 @@ impl Workshop {
                 schema_sha256: None,
             }
         } else {
-            if !self.catalogue.snapshot().contains_key(&tool) {
+            if self.catalogue.is_outdated(&*self.deps.tools) || !self.catalogue.snapshot().contains_key(&tool) {
                 self.catalogue.refresh(&*self.deps.tools, &self.spec, &self.deps.traits).await;
             }
             self.catalogue.requested(&self.spec, provider_id, tool, stored, fault.as_deref())
@@ -114,7 +116,7 @@ impl Workshop {
         let mut aliases = aliases.into_iter();
         call.alias = call.alias.or_else(|| aliases.next());
         call.further_aliases = aliases.collect();
-        Prepared { call, blobs: blob.into_iter().collect(), asked }
+        Prepared { call, blobs: blob.into_iter().collect(), asked, progress }
     }
 
     async fn news(&self, reply: CallReply) -> Result<CallNews, StoreError> {
@@ -219,7 +221,7 @@ impl Runner {
 
     /// A call was looked up: it is asked for now.
     fn requested(&mut self, prepared: Prepared) -> Result<(), RunError> {
-        let Prepared { call, blobs, asked } = prepared;
+        let Prepared { call, blobs, asked, progress } = prepared;
         if !self.machine.is_admitted() {
             return Ok(());
         }
@@ -228,6 +230,7 @@ impl Runner {
         if let Some(outside) = &mut self.outside {
             outside.news.insert(id.clone(), sender);
         }
+        self.workshop.telling.set(&id, progress);
         self.journal.blobs(blobs);
         let now = self.now();
         self.take(now, Fact::CallRequested { id: id.clone(), call })?;
@@ -256,6 +259,7 @@ impl Runner {
 
     /// Breaks off what is under way for a call.
     fn drop_call(&mut self, call: &str) {
+        self.workshop.telling.set(call, None);
         let whose = |effect: &str| effect.strip_prefix(call).is_some_and(|rest| rest.starts_with('.'));
         self.next.retain(|command| !command.effect().is_some_and(whose));
         self.handles.retain(|effect, handle| {
@@ -285,6 +289,7 @@ impl Runner {
                     outside.arrivals.stand.send_replace(Stand::Admitted(input));
                 }
                 Command::Answer { call, reply } => {
+                    self.workshop.telling.set(&call, None);
                     let waits = outside.news.remove(&call);
                     if let Some(waits) = waits {
                         let _ = waits.send(self.workshop.news(reply).await?);

@@ -176,7 +176,7 @@ async fn calls_beyond_the_limit_wait_within_their_time() {
     assert!(matches!(call(&way, 1, SHORT).await.unwrap(), Reply::NotSent { why } if why.contains("1 calls in work")));
     let second = call(&way, 1, LONG);
     let id = lines(&mut child, 1).await[0]["id"].as_u64().unwrap();
-    way.deliver(id, Reply::Error { code: 1, message: String::new() });
+    way.deliver(id, Reply::Error { code: 1, message: String::new(), data: None });
     assert!(matches!(first.await.unwrap(), Reply::Error { .. }));
     assert_eq!(lines(&mut child, 1).await.len(), 1, "the next one goes out");
     second.abort();
