@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const DEADLINE_S: u64 = 25;
 /// What the last resort gives the rest of the process, once its deadline is over.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long a harness is given to write what was said last.
+const TRANSCRIPT: Duration = Duration::from_secs(1);
 /// The store that is asked where none is named.
 const STORE: &str = ".hookwright/hookwright.db";
 
@@ -173,7 +175,15 @@ fn exchange(store: &Path, mut request: Request, until: Instant) -> Result<Reply,
 fn complete(ask: &mut Ask) {
     let of_subagent = ask.agent.is_some();
     if let What::Stop { output: output @ None, transcript: Some(file), .. } = &mut ask.what {
-        *output = tail(file).and_then(|tail| last_words(&tail, of_subagent));
+        // The harness may write them a moment after it asks.
+        let until = Instant::now() + TRANSCRIPT;
+        loop {
+            *output = tail(file).and_then(|tail| last_words(&tail, of_subagent));
+            if output.is_some() || Instant::now() > until {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 //! Invariant: a job that a living process runs is left to it; so are the jobs of agents that somebody else runs.
 //! Invariant: a job that waits for people alone holds no server and no lease.
 
+mod bridges;
 mod ready;
 mod report;
 mod tend;
 mod told;
 
+use bridges::Bridges;
 pub(crate) use ready::{place, prepare, sockets, start};
 pub(crate) use report::of_store;
 pub(crate) use tend::tend;
@@ -18,6 +20,7 @@ use crate::setup;
 use crate::store;
 use crate::terminal::note;
 use crate::work::{self, Household};
+use hookwright_bridge::Sessions;
 use hookwright_node::{Offer, Peer, Refused, Service};
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_sqlite::SqliteStore;
@@ -34,6 +37,8 @@ pub(crate) struct Home {
     pub(crate) store: Arc<SqliteStore>,
     /// The jobs that it goes on with by itself.
     tended: Tended,
+    /// The conversations of harnesses behind bridges.
+    bridges: Sessions,
     watchers: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -71,7 +76,11 @@ impl Home {
             }));
             households.push(Household::new(tenant, host));
         }
-        Ok(Self { settings, households, store, tended: Tended::default(), watchers })
+        let first = households.first().map(|first| Household::new(first.tenant.clone(), first.host.clone()));
+        let first = first.ok_or_else(|| crate::exit::CliError::usage("the configuration has no tenant"))?;
+        let bridges = Bridges { settings: settings.clone(), household: first, store: store.clone() };
+        let bridges = Sessions::new(Box::new(bridges));
+        Ok(Self { settings, households, store, tended: Tended::default(), bridges, watchers })
     }
 
     /// The tenant of that id, with its servers.
@@ -95,11 +104,18 @@ impl Service for Home {
     }
 
     fn is_busy(&self) -> bool {
-        self.tended.is_busy()
+        self.tended.is_busy() || self.bridges.is_busy()
     }
 
-    async fn ask(&self, _: &Peer, door: &str, _: Value) -> Result<Value, Refused> {
-        Err(Refused::no_door(door))
+    async fn ask(&self, _: &Peer, door: &str, ask: Value) -> Result<Value, Refused> {
+        if door != "bridge" {
+            return Err(Refused::no_door(door));
+        }
+        // What stood there is not repeated: it may hold secrets.
+        let request = serde_json::from_value(ask)
+            .map_err(|_| Refused::new("malformed", "the bridge's question can't be read"))?;
+        let reply = self.bridges.answer(request).await;
+        serde_json::to_value(reply).map_err(|e| Refused::new("failed", e.to_string()))
     }
 
     async fn attach(&self, _: &Peer, door: &str, _: Value, _: Offer) -> Result<(), Refused> {

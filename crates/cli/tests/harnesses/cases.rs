@@ -41,7 +41,11 @@ pub(crate) fn all() -> Vec<Case> {
         case("without a node nothing is done", any, no_node),
         case("without our program nothing is done", any, no_program),
         case("huge arguments reach the hook whole, and are denied or let as others are", any, huge),
-        case("an MCP call has its alias, and a denied one does not reach the server", any, mcp_denied),
+        case(
+            "an MCP call has its alias, and a denied one does not reach the server",
+            |client| client != Client::Cline,
+            mcp_denied,
+        ),
         case(
             "an MCP call that is allowed reaches it, with every letter",
             |client| client != Client::Cline,
@@ -61,7 +65,9 @@ pub(crate) fn all() -> Vec<Case> {
         case("a refused prompt never reaches the model", |client| client.harness().caps().prompts, prompt),
         case("a stop is held once and not twice in a row", |client| client.harness().caps().holds_stop, held_once),
         case("taken out again, the configuration is what it was, and nothing is asked", any, uninstalled),
-        case("a result of a shape that can't be replaced ends the run before the model reads it", claude, ended),
+        case("a result of an unknown shape ends the turn, and the model does not read it later either", claude, ended),
+        case("with a real node and real hooks, all of it stands in the history", any, real_node),
+        case("a person's yes in the real node lets the very call through", any, real_yes),
         case("managed hooks stand where a user switches hooks off", managed, managed_stand),
     ]
 }
@@ -212,8 +218,8 @@ fn no_program(lab: &Lab, client: Client, name: &str) {
 }
 
 fn huge(lab: &Lab, client: Client, name: &str) {
-    // Below what Linux lets a shell take as one word.
-    let filler = "ü".repeat(50_000);
+    // More than a pipe holds, and less than Linux lets a shell take as one word, also where it is quoted again.
+    let filler = "ü".repeat(33_000);
     let command = format!(": '{filler}'; {COMMAND}");
     let ended = installed(lab, client, name).go(&one_call(client, &command), before(|| Say::Reply(Reply::Allow)));
     assert_made(&ended);
@@ -227,9 +233,6 @@ fn greeting(client: Client) -> Setup {
 }
 
 fn mcp_denied(lab: &Lab, client: Client, name: &str) {
-    if client == Client::Cline {
-        return;
-    }
     let says = before(|| Say::Reply(Reply::Deny { text: NO.to_owned() }));
     let ended = installed(lab, client, name).go(&greeting(client), says);
     assert_eq!(ended.file("greeted.txt"), None, "{}", ended.story());
@@ -356,14 +359,20 @@ fn is_configuration(path: &str) -> bool {
 }
 
 fn ended(lab: &Lab, client: Client, name: &str) {
-    let run = installed(lab, client, name);
-    std::fs::create_dir_all(run.folder.join("work/list")).unwrap();
-    std::fs::write(run.folder.join("work/list/marzipan.txt"), "x").unwrap();
-    let call = json!({"tool": "Task", "input": {"description": "sub job", "prompt": "do the SUB-JOB now", "subagent_type": "general-purpose"}});
+    let mut call = client.delegate().unwrap();
+    call["input"]["run_in_background"] = false.into();
     let setup = Setup::turns(vec![vec![call], vec![json!({"text": "FINISHED"})]])
-        .with_subagent(vec![vec![json!({"text": "SUBDONE"})]]);
-    let ended = run.go(&setup, at(Moment::After, Reply::Withhold { text: NO.to_owned() }));
-    assert!(!ended.told("Async agent launched"), "{}", ended.story());
+        .with_subagent(vec![vec![json!({"text": "the word is marzipan"})]]);
+    let says: Says = Arc::new(|what, _| {
+        Say::Reply(match what {
+            What::After { .. } => Reply::Withhold { text: NO.to_owned() },
+            _ => Reply::Allow,
+        })
+    });
+    let ended = installed(lab, client, name).go(&setup, Some(says));
+    assert_eq!(ended.count(Moment::After), 1, "{}", ended.story());
+    // Once as the subagent's own turn at most, never as what the main agent reads.
+    assert!(!ended.told("the word is marzipan"), "{}", ended.story());
 }
 
 fn managed_stand(lab: &Lab, client: Client, name: &str) {
@@ -373,4 +382,82 @@ fn managed_stand(lab: &Lab, client: Client, name: &str) {
     let says = before(|| Say::Reply(Reply::Deny { text: NO.to_owned() }));
     let ended = run.go(&one_call(client, COMMAND), says);
     assert_denied(&ended, NO);
+}
+
+/// What the history's job of the prompt says.
+fn jobs(run: &Run) -> Vec<Value> {
+    let said = run.ask_cli(&["jobs", "list", "--output", "json"]);
+    said["jobs"].as_array().cloned().unwrap_or_default()
+}
+
+fn real_node(lab: &Lab, client: Client, name: &str) {
+    let run = installed(lab, client, name);
+    let node = run.real_node();
+    let last = if client.harness().caps().holds_stop { "deny-output" } else { "FINISHED" };
+    // A denied call ends Cline's run, so there it is tried last.
+    let denied_first = client != Client::Cline;
+    let mut turns = vec![vec![client.shell("echo rewrite-this > out.txt; echo marzipan")]];
+    if denied_first {
+        turns.insert(0, vec![client.shell("echo x > never.txt; : deny-call")]);
+        turns.push(vec![client.shell("echo y > later.txt; echo deny-res''ult")]);
+    }
+    turns.push(vec![json!({"text": last})]);
+    turns.push(vec![json!({"text": "FINISHED"})]);
+    let ended = run.go_on(&Setup::turns(turns));
+    let events = ended.run.events();
+    let asked = |on: &str| events.iter().filter(|event| event["event"] == on).count();
+    assert_eq!(ended.file("never.txt"), None, "{}", ended.story());
+    assert_eq!(ended.file("out.txt").as_deref(), Some("rewritten\n"), "{}", ended.story());
+    let tool = format!("{}.{}", client.harness(), client.hooked("").0);
+    assert!(events.iter().filter(|event| event["tool"].is_string()).all(|event| event["tool"] == tool), "{events:#?}");
+    assert_eq!(asked("pre_tool_call"), if denied_first { 3 } else { 1 }, "{events:#?}");
+    if denied_first {
+        let said =
+            format!("The call to {tool} was not made: hook policy.check denied it: Zoë says “no” to deny-call 🚫.");
+        assert!(ended.told(&said), "{}", ended.story());
+        assert_eq!(ended.file("later.txt").as_deref(), Some("y\n"));
+        let withheld = format!("The result of {tool} was withheld: hook policy.check denied it");
+        assert!(ended.told(&withheld) && !ended.told("deny-result\n"), "{}", ended.story());
+    }
+    let ends = asked("job_end");
+    if client.harness().caps().holds_stop {
+        assert!(ended.told("Hook policy.check denied the output"), "{}", ended.story());
+        assert_eq!(ends, 2, "{events:#?}");
+    } else {
+        assert_eq!(ends, 1, "{events:#?}");
+    }
+    let jobs = jobs(&ended.run);
+    assert_eq!(jobs.len(), 1, "{jobs:#?}");
+    assert_eq!(
+        (jobs[0]["status"].as_str(), jobs[0]["agent"].as_str()),
+        (Some("completed"), Some(client.harness().id())),
+        "{jobs:#?}"
+    );
+    let id = jobs[0]["id"].as_str().or(jobs[0]["job"].as_str()).unwrap();
+    ended.run.ask_cli(&["replay", id, "--output", "json"]);
+    drop(node);
+}
+
+fn real_yes(lab: &Lab, client: Client, name: &str) {
+    let run = installed(lab, client, name);
+    let node = run.real_node();
+    let store = run.store.clone();
+    let program = run.program.clone();
+    let decided = std::thread::spawn(move || {
+        for _ in 0..400 {
+            std::thread::sleep(Duration::from_millis(100));
+            let list = crate::lab::cli(&program, &store, &["approvals", "list", "--output", "json"]);
+            let Some(id) = list["approvals"][0]["id"].as_str().or(list["approvals"][0]["approval"].as_str()) else {
+                continue;
+            };
+            return crate::lab::cli(&program, &store, &["approvals", "approve", id, "--output", "json"]);
+        }
+        Value::Null
+    });
+    let ended = run.go_on(&one_call(client, "echo ask-this > out.txt; echo mar''zipan"));
+    let decided = decided.join().unwrap();
+    assert!(!decided.is_null(), "nobody was asked: {}", ended.story());
+    assert_eq!(ended.file("out.txt").as_deref(), Some("ask-this\n"), "{}", ended.story());
+    assert!(ended.told("marzipan"), "{}", ended.story());
+    drop(node);
 }

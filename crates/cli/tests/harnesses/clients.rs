@@ -74,6 +74,11 @@ impl Client {
         }
     }
 
+    /// Its program's path.
+    pub(crate) fn path(self, run: &Run) -> String {
+        run.clients().join(self.program()).display().to_string()
+    }
+
     pub(crate) fn is_there(self, lab: &Lab) -> bool {
         lab.clients.join(self.program()).is_file()
     }

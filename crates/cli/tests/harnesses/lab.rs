@@ -4,8 +4,10 @@ use crate::clients::{Client, Setup};
 use crate::node::{Fake, Says};
 use hookwright_bridge::{Call, Moment, Request, What};
 use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ pub(crate) struct Lab {
     scripts: PathBuf,
     runs: tempfile::TempDir,
     port: AtomicU16,
+    /// What Copilot unpacks when it is first started: unpacked once.
+    unpacked: OnceLock<()>,
 }
 
 impl Lab {
@@ -39,6 +43,7 @@ impl Lab {
             scripts: std::fs::canonicalize(here.join("../testkit/lab")).map_err(|e| e.to_string())?,
             runs,
             port: AtomicU16::new(20_100),
+            unpacked: OnceLock::new(),
         })
     }
 }
@@ -71,6 +76,9 @@ impl<'a> Run<'a> {
         }
         let run = Self { lab, client, store: folder.join("s.db"), program, port, folder };
         client.prepare(&run);
+        if client == Client::CopilotCli {
+            run.unpack();
+        }
         run
     }
 
@@ -121,6 +129,20 @@ impl<'a> Run<'a> {
         format!("{}\nstdout: {}\nstderr: {}", self.folder.display(), tail("stdout"), tail("stderr"))
     }
 
+    /// Lays what Copilot unpacks into the home.
+    fn unpack(&self) {
+        let kept = self.lab.runs.path().join("unpacked");
+        self.lab.unpacked.get_or_init(|| {
+            self.scenario(&json!({"routes": []}));
+            let mut words = self.client.environment(self);
+            words.extend([self.client.path(self), "--version".to_owned()]);
+            let _ = self.jailed(&words);
+            std::fs::rename(self.folder.join("home/.cache"), &kept).unwrap();
+        });
+        let copied = Command::new("cp").arg("-al").arg(&kept).arg(self.folder.join("home/.cache")).status();
+        assert!(copied.is_ok_and(|status| status.success()));
+    }
+
     /// `hookwright install`, as a user runs it, with these further words.
     pub(crate) fn install(&self, more: &[&str]) -> String {
         self.scenario(&json!({"routes": []}));
@@ -141,6 +163,48 @@ impl<'a> Run<'a> {
         let _ = std::fs::remove_file(self.folder.join("model.jsonl"));
     }
 
+    /// Starts the real node of the store, with the lab's hooks.
+    pub(crate) fn real_node(&self) -> RealNode {
+        let policy = self.folder.join("policy");
+        std::fs::create_dir_all(&policy).unwrap();
+        for name in ["plugin.yaml", "policy.py"] {
+            std::fs::copy(self.lab.scripts.join("policy").join(name), policy.join(name)).unwrap();
+        }
+        let mut child = Command::new(&self.program)
+            .args(["serve", "--output", "json", "--plugin"])
+            .arg(&policy)
+            .arg("--db")
+            .arg(&self.store)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(self.folder.join("node.log")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("socket"), "the node did not start: {line}");
+        RealNode(child)
+    }
+
+    /// What a command says in JSON; it must end well.
+    pub(crate) fn ask_cli(&self, words: &[&str]) -> Value {
+        let said = cli(&self.program, &self.store, words);
+        assert!(!said.is_null() && said.get("error").is_none(), "{words:?}: {said}");
+        said
+    }
+
+    /// The events that the lab's hook was asked about.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let log = std::fs::read_to_string(self.folder.join("policy/events.jsonl")).unwrap_or_default();
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Runs the client beside whatever node there is.
+    pub(crate) fn go_on(self, setup: &Setup) -> Ended<'a> {
+        self.go(setup, None)
+    }
+
     /// Runs the client against a model that does these turns, and a node that says this; none: there is none.
     pub(crate) fn go(self, setup: &Setup, says: Option<Says>) -> Ended<'a> {
         self.scenario(&setup.scenario());
@@ -158,6 +222,24 @@ impl<'a> Run<'a> {
         let mut told = Vec::new();
         bodies.for_each(|body| told.push(strings(&body)));
         Ended { run: self, asked, told, took, code: output.status.code() }
+    }
+}
+
+/// What a command says in JSON.
+pub(crate) fn cli(program: &Path, store: &Path, words: &[&str]) -> Value {
+    let output = Command::new(program).args(words).arg("--db").arg(store).stdin(Stdio::null()).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
+}
+
+/// The real node; it ends with the case.
+pub(crate) struct RealNode(std::process::Child);
+
+impl Drop for RealNode {
+    fn drop(&mut self) {
+        if let Some(id) = rustix::process::Pid::from_raw(self.0.id().cast_signed()) {
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        }
+        let _ = self.0.wait();
     }
 }
 

@@ -17,6 +17,7 @@ mod harness;
 pub mod install;
 mod probe;
 mod session;
+mod sessions;
 mod transcript;
 
 pub use ask::{Agent, Ask, Call, Escalate, Reply, Request, What};
@@ -25,4 +26,5 @@ pub use door::{Asked, Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
 pub use harness::{Caps, Harness, Moment, Output};
 pub use probe::{PROBE_TOOL, denies, probe_payload};
 pub use session::{Claude, Launch};
+pub use sessions::{Sessions, Wiring};
 pub use transcript::{TAIL_BYTES, last_words};

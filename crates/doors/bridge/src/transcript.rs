@@ -5,37 +5,48 @@ use serde_json::Value;
 /// Bytes at a transcript's end that are looked through.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The last words of the main agent, or of a subagent, in the end of a Copilot transcript (one JSON object a line).
+/// The last words of the main agent, or of a subagent, in the end of a Copilot transcript (one JSON object a line): those after the last
+/// prompt, and not beside a call. None where they are not written yet.
 pub fn last_words(tail: &str, of_subagent: bool) -> Option<String> {
-    let said = |line: &str| -> Option<String> {
-        let event: Value = serde_json::from_str(line).ok()?;
+    for line in tail.lines().rev() {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         let data = &event["data"];
-        let is_subagents = data.get("parentToolCallId").is_some_and(|id| !id.is_null());
-        (event["type"] == "assistant.message" && is_subagents == of_subagent)
-            .then(|| data["content"].as_str().map(str::to_owned))?
-    };
-    tail.lines().rev().find_map(said)
+        if data.get("parentToolCallId").is_some_and(|id| !id.is_null()) != of_subagent {
+            continue;
+        }
+        match event["type"].as_str() {
+            Some("assistant.message") => {
+                let calls = data["toolRequests"].as_array().is_some_and(|calls| !calls.is_empty());
+                return if calls { None } else { data["content"].as_str().map(str::to_owned) };
+            }
+            Some("user.message") => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MAIN: &str = r#"{"type":"assistant.message","data":{"content":"main","toolRequests":[]}}"#;
+    const SUB: &str = r#"{"type":"assistant.message","data":{"content":"sub","parentToolCallId":"c1"}}"#;
+    const CALL: &str = r#"{"type":"assistant.message","data":{"content":"I run it","toolRequests":[{"name":"bash"}]}}"#;
+    const PROMPT: &str = r#"{"type":"user.message","data":{"content":"tidy up"}}"#;
+
     #[test]
     fn the_last_words_of_the_one_who_stops_count_and_a_cut_line_is_passed_over() {
-        let tail = concat!(
-            "ent\":\"cut off\"}}\n",
-            r#"{"type":"assistant.message","data":{"content":"first"}}"#,
-            "\n",
-            r#"{"type":"assistant.message","data":{"content":"main"}}"#,
-            "\n",
-            r#"{"type":"assistant.message","data":{"content":"sub","parentToolCallId":"c1"}}"#,
-            "\n",
-            r#"{"type":"assistant.turn_end","data":{}}"#,
-            "\n",
-        );
-        assert_eq!(last_words(tail, false).as_deref(), Some("main"));
-        assert_eq!(last_words(tail, true).as_deref(), Some("sub"));
-        assert_eq!(last_words("", false), None);
+        let tail =
+            ["ent\":\"cut off\"}}", PROMPT, CALL, MAIN, SUB, r#"{"type":"assistant.turn_end","data":{}}"#].join("\n");
+        assert_eq!(last_words(&tail, false).as_deref(), Some("main"));
+        assert_eq!(last_words(&tail, true).as_deref(), Some("sub"));
+    }
+
+    #[test]
+    fn words_of_an_earlier_turn_or_beside_a_call_are_not_the_last() {
+        for tail in [vec![MAIN, PROMPT], vec![MAIN, PROMPT, CALL], vec![CALL], vec![]] {
+            assert_eq!(last_words(&tail.join("\n"), false), None, "{tail:?}");
+        }
     }
 }

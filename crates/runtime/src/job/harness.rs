@@ -82,7 +82,12 @@ impl Helpers {
 
     /// Ends what is left: the parent is over.
     async fn close(self) {
-        let Open { jobs, mut runs } = self.open.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.end().await;
+    }
+
+    /// Ends the jobs that are open; the parent is over, or left.
+    pub async fn end(&self) {
+        let Open { jobs, mut runs } = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
         let by = format!("the end of {}", self.spec.job);
         for outside in jobs {
             let _ = outside.leave(&by, false).await;

@@ -1,7 +1,7 @@
 //! Claude Code and the Claude Agent SDK.
 //!
 //! Facts: a deny counts only in `hookSpecificOutput` with the right `hookEventName`. `updatedToolOutput` counts only in the shape of the
-//! tool's own result; a replacement of another shape is dropped silently, so where the shape is not known the run is ended instead
+//! tool's own result; a replacement of another shape is dropped silently, so where the shape is not known the turn is ended too
 //! (`continue: false`). A failed call's result can't be replaced, nor does `continue: false` keep it from the model.
 
 use super::{Context, Dialect, nothing, refused, said};
@@ -71,9 +71,35 @@ fn replaced(context: Context<'_>, result: &Value, text: &str, inside: &dyn Fn(Va
         // The model reads the failure all the same: the least is that it reads this too.
         return said(json!({"decision": "block", "reason": text}));
     }
-    match reshaped(&context.raw["tool_response"], result, text) {
+    let response = &context.raw["tool_response"];
+    match reshaped(response, result, text) {
         Some(output) => said(inside(json!({"updatedToolOutput": output}))),
-        None => said(json!({"continue": false, "stopReason": text})),
+        // The shape is a guess, and dropped silently where it is a wrong one: the model must not read on.
+        None => {
+            let mut answer = inside(json!({"updatedToolOutput": emptied(response, text)}));
+            answer["continue"] = false.into();
+            answer["stopReason"] = text.into();
+            said(answer)
+        }
+    }
+}
+
+/// Keys whose texts are words of a shape, not of a result.
+const WORDS: [&str; 4] = ["type", "status", "mode", "kind"];
+
+/// A result of a shape that is not known, with the replacement in the place of each text but the words of the shape.
+fn emptied(response: &Value, text: &str) -> Value {
+    match response {
+        Value::String(_) => text.into(),
+        Value::Array(items) => Value::Array(items.iter().map(|item| emptied(item, text)).collect()),
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| {
+                let kept = WORDS.contains(&key.as_str()) && value.is_string();
+                (key.clone(), if kept { value.clone() } else { emptied(value, text) })
+            };
+            Value::Object(map.iter().map(entry).collect())
+        }
+        other => other.clone(),
     }
 }
 
