@@ -59,6 +59,8 @@ struct Wanted {
     harness: Harness,
     event: Option<String>,
     store: PathBuf,
+    /// A session that is run here and answers itself, in the place of a node.
+    socket: Option<PathBuf>,
     deadline: Duration,
     escalate: Escalate,
 }
@@ -72,6 +74,7 @@ impl Wanted {
             harness,
             event: None,
             store: PathBuf::from(STORE),
+            socket: None,
             deadline: Duration::from_secs(DEADLINE_S),
             escalate: Escalate::Wait,
         };
@@ -85,6 +88,7 @@ impl Wanted {
                 || inline.clone().or_else(|| words.next().cloned()).ok_or_else(|| format!("{flag} needs a value"));
             match flag {
                 "--db" => wanted.store = PathBuf::from(value()?),
+                "--socket" => wanted.socket = Some(PathBuf::from(value()?)),
                 "--deadline" => {
                     let seconds = value()?.to_string_lossy().parse::<u64>().ok().filter(|seconds| *seconds > 0);
                     wanted.deadline = Duration::from_secs(seconds.ok_or("--deadline needs a number of seconds")?);
@@ -112,10 +116,10 @@ impl Wanted {
         let (sender, receiver) = mpsc::channel();
         let until = begun + self.deadline;
         let worker = door.clone();
-        let store = self.store;
+        let (store, socket) = (self.store, self.socket);
         let spawned = std::thread::Builder::new().spawn(move || {
             let printed = match payload() {
-                Ok(payload) => worker.answer(&payload, |request| exchange(&store, request, until)),
+                Ok(payload) => worker.answer(&payload, |request| exchange(&store, socket.as_deref(), request, until)),
                 Err(why) => worker.refuse(Trouble::Payload { why }),
             };
             let _ = sender.send(printed);
@@ -151,8 +155,11 @@ fn payload() -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn exchange(store: &Path, mut request: Request, until: Instant) -> Result<Reply, Trouble> {
+fn exchange(store: &Path, socket: Option<&Path>, mut request: Request, until: Instant) -> Result<Reply, Trouble> {
     complete(&mut request.ask);
+    if let Some(socket) = socket {
+        return hookwright_bridge::exchange(socket, &request, until);
+    }
     let place = Place::of(store);
     let store = || place.store().display().to_string();
     let left = until.saturating_duration_since(Instant::now());

@@ -5,7 +5,7 @@
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::setup::Tenant;
-use hookwright_bridge::{Claude, Harness as Kind, Launch};
+use hookwright_bridge::{Claude, Codex, Harness as Kind, Launch};
 use hookwright_core::manifest::{AgentRuns, HarnessDecl, Secret};
 use hookwright_runtime::ports::harness::Harness;
 use std::sync::Arc;
@@ -23,19 +23,28 @@ pub(super) fn open(env: &Environment, tenant: &Tenant, agent: &str) -> CliResult
     };
     let (kind, program) = match Kind::of(&harness.harness) {
         Some(kind @ Kind::ClaudeAgentSdk) => (kind, "claude"),
+        Some(kind @ Kind::Codex) => (kind, "codex"),
         _ => {
             return Err(CliError::usage(format!(
                 "the agent {agent} runs in {}, whose sessions Hookwright does not run itself",
                 harness.harness
             ))
-            .hint("claude-agent-sdk can be run; others are watched through their own hooks: hookwright install"));
+            .hint(
+                "claude-agent-sdk and codex can be run; others are watched through their own hooks: hookwright install",
+            ));
         }
     };
     let command = harness.command.clone().unwrap_or_else(|| vec![program.to_owned()]);
     let cwd = std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
     let launch = Launch { command, env: variables(env, tenant, agent, harness)?, cwd };
     tracing::debug!(%kind, ?launch, "a harness as an agent");
-    Ok(Arc::new(Claude::new(launch)))
+    Ok(if kind == Kind::Codex {
+        let own = std::env::current_exe()
+            .map_err(|e| CliError::failed(format!("our own program, which Codex's hooks run, can't be found: {e}")))?;
+        Arc::new(Codex::new(launch, own))
+    } else {
+        Arc::new(Claude::new(launch))
+    })
 }
 
 fn variables(

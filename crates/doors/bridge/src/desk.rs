@@ -6,7 +6,7 @@
 use crate::ask::{Agent, Ask, Call, Reply, What};
 use crate::harness::Harness;
 use hookwright_core::job::Outcome;
-use hookwright_core::{json, text};
+use hookwright_core::{event, json, text};
 use hookwright_runtime::job::Helpers;
 use hookwright_runtime::outside::{CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand};
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub struct Desk {
     job: Outside,
     let_calls: Mutex<Let>,
     subagents: tokio::sync::Mutex<HashMap<String, Arc<Desk>>>,
+    /// JSON Schema of the output, where the agent declares one.
+    schema: Option<Value>,
 }
 
 #[derive(Default)]
@@ -60,7 +62,22 @@ impl Let {
 impl Desk {
     /// For this job.
     pub fn new(harness: Harness, job: Outside) -> Self {
-        Self { harness, job, let_calls: Mutex::default(), subagents: tokio::sync::Mutex::default() }
+        Self { harness, job, let_calls: Mutex::default(), subagents: tokio::sync::Mutex::default(), schema: None }
+    }
+
+    /// The job's output must be JSON that fits a schema.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Option<Value>) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// The output as the job takes it. `Err` says why it can't be taken.
+    pub fn output(&self, text: &str) -> Result<Value, String> {
+        let Some(schema) = &self.schema else { return Ok(Value::String(text.to_owned())) };
+        let output = serde_json::from_str(text.trim()).map_err(|e| format!("the output is not JSON: {e}"))?;
+        event::against(schema, &output).map_err(|why| format!("the output breaks the agent's schema: {why}"))?;
+        Ok(output)
     }
 
     /// The job.
@@ -163,7 +180,14 @@ impl Desk {
     }
 
     async fn stop(&self, output: Option<&str>, already_held: bool, until: Option<Instant>) -> Reply {
-        let offered = self.job.offer(Value::String(output.unwrap_or_default().to_owned()));
+        let output = match self.output(output.unwrap_or_default()) {
+            Ok(output) => output,
+            Err(why) => {
+                let _ = self.job.fail(&format!("harness/{}", self.harness), &why).await;
+                return Reply::Allow;
+            }
+        };
+        let offered = self.job.offer(output);
         let news = match until {
             Some(until) => timeout_at(until, offered).await,
             None => Ok(offered.await),

@@ -10,6 +10,7 @@ mod scripts;
 
 pub use codex::{state_keys, with_trust, without_trust};
 pub use line::Launch;
+pub(crate) use line::guarded;
 
 use crate::dialects;
 use crate::harness::{Harness, Moment};

@@ -18,6 +18,7 @@ pub mod install;
 mod probe;
 mod session;
 mod sessions;
+mod socket;
 mod transcript;
 
 pub use ask::{Agent, Ask, Call, Escalate, Reply, Request, What};
@@ -25,6 +26,7 @@ pub use desk::Desk;
 pub use door::{Asked, Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
 pub use harness::{Caps, Harness, Moment, Output};
 pub use probe::{PROBE_TOOL, denies, probe_payload};
-pub use session::{Claude, Launch};
+pub use session::{Claude, Codex, Launch};
 pub use sessions::{Sessions, Wiring};
+pub use socket::exchange;
 pub use transcript::{TAIL_BYTES, last_words};

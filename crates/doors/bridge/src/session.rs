@@ -5,8 +5,10 @@
 
 mod child;
 mod claude;
+mod codex;
 
 pub use claude::Claude;
+pub use codex::Codex;
 
 use std::path::PathBuf;
 

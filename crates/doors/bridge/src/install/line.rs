@@ -64,24 +64,29 @@ impl Launch {
 
     /// The line for a shell.
     pub fn line(&self, harness: Harness, event: &str, moment: Moment) -> String {
-        let words: Vec<String> = self.words(harness, event, moment).iter().map(|word| quoted(word)).collect();
-        let run = words.join(" ");
-        // A stop that is held each time because a program is missing would never end.
-        if !matches!(moment, Moment::Prompt | Moment::Before | Moment::After | Moment::Failed) {
-            return run;
-        }
-        let door = Door::new(harness, Some(event.to_owned()), self.escalate, 0);
-        let no = door.refuse(Trouble::Own { why: "it could not be run".to_owned() });
-        let say = format!("printf %s {}", quoted(&no.stdout));
-        if no.code == 0 {
-            return format!("{run} || {say}");
-        }
-        format!(
-            "{run} || {{ c=$?; [ $c = {code} ] || {{ {say}; printf %s {text} >&2; }}; exit {code}; }}",
-            code = no.code,
-            text = quoted(&no.stderr)
-        )
+        guarded(&self.words(harness, event, moment), harness, event, moment)
     }
+}
+
+/// These words as a shell's line that says the harness's no where they can't be run.
+pub(crate) fn guarded(words: &[String], harness: Harness, event: &str, moment: Moment) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let run = words.join(" ");
+    // A stop that is held each time because a program is missing would never end.
+    if !matches!(moment, Moment::Prompt | Moment::Before | Moment::After | Moment::Failed) {
+        return run;
+    }
+    let door = Door::new(harness, Some(event.to_owned()), Escalate::Wait, 0);
+    let no = door.refuse(Trouble::Own { why: "it could not be run".to_owned() });
+    let say = format!("printf %s {}", quoted(&no.stdout));
+    if no.code == 0 {
+        return format!("{run} || {say}");
+    }
+    format!(
+        "{run} || {{ c=$?; [ $c = {code} ] || {{ {say}; printf %s {text} >&2; }}; exit {code}; }}",
+        code = no.code,
+        text = quoted(&no.stderr)
+    )
 }
 
 /// A word for a POSIX shell.

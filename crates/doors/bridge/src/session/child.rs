@@ -100,12 +100,15 @@ impl Lines {
 impl Input {
     /// Tells it something.
     pub(super) async fn put(&self, value: &Value) -> Result<(), String> {
-        let mut line = value.to_string();
-        line.push('\n');
+        self.put_text(&format!("{value}\n")).await
+    }
+
+    /// Tells it a text.
+    pub(super) async fn put_text(&self, text: &str) -> Result<(), String> {
         let write = async {
             let mut stdin = self.0.lock().await;
             match &mut *stdin {
-                Some(stdin) => stdin.write_all(line.as_bytes()).await.map_err(|error| format!("its stdin: {error}")),
+                Some(stdin) => stdin.write_all(text.as_bytes()).await.map_err(|error| format!("its stdin: {error}")),
                 None => Err("its stdin is closed".to_owned()),
             }
         };

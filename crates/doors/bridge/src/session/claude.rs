@@ -10,7 +10,6 @@ use crate::desk::Desk;
 use crate::door::{Door, Trouble};
 use crate::harness::Harness;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use hookwright_core::event;
 use hookwright_core::job::Outcome;
 use hookwright_runtime::job::Helpers;
 use hookwright_runtime::observe::{Event, Observer};
@@ -45,7 +44,7 @@ impl Claude {
 #[async_trait::async_trait]
 impl port::Harness for Claude {
     async fn run(&self, order: Order, outside: Outside, helpers: &Helpers, observer: &dyn Observer) {
-        let desk = Desk::new(Harness::ClaudeAgentSdk, outside.clone());
+        let desk = Desk::new(Harness::ClaudeAgentSdk, outside.clone()).with_schema(order.output_schema.clone());
         if let Err(why) = self.session(&order, &desk, helpers, observer).await {
             let _ = outside.fail(&port::Harness::label(self), &why).await;
         }
@@ -239,15 +238,7 @@ impl Talk<'_> {
             return Err(format!("the session failed: {kind} {said}").trim_end().to_owned());
         }
         let text = line["result"].as_str().unwrap_or_default();
-        let output = match &self.order.output_schema {
-            None => Value::String(text.to_owned()),
-            Some(schema) => {
-                let output = serde_json::from_str(text.trim()).map_err(|e| format!("the output is not JSON: {e}"))?;
-                event::against(schema, &output)
-                    .map_err(|why| format!("the output breaks the agent's schema: {why}"))?;
-                output
-            }
-        };
+        let output = self.desk.output(text)?;
         match self.desk.job().offer(output).await {
             Ok(OutputNews::SentBack { hook, reason }) => {
                 self.prompt(&format!("Hook {hook} denied the output: {reason}. Go on until that is mended.")).await?;

@@ -1,6 +1,5 @@
-//! The bridge's end of the node's socket: one line out, one line back.
+//! The bridge's end of a session's own socket: one line out, one line back. (A node is asked through `hookwright-node`.)
 //!
-//! Invariant: the connection is to a socket that the same user or root owns; anybody else's could say yes to everything.
 //! Invariant: a reply is bounded, and waited for no longer than the deadline.
 
 use crate::ask::{Reply, Request};
@@ -12,14 +11,10 @@ use std::time::{Duration, Instant};
 
 /// The largest reply that is read: a rewritten call may be as large as a payload.
 pub const MAX_REPLY_BYTES: usize = 2 * crate::door::MAX_PAYLOAD_BYTES;
-/// The key of a request on the socket.
-pub const OPERATION: &str = "bridge";
-
-/// Asks the node behind `socket`.
+/// Asks the session behind `socket`.
 pub fn exchange(socket: &Path, request: &Request, until: Instant) -> Result<Reply, Trouble> {
-    let unreachable = |why: String| Trouble::Unreachable { socket: socket.display().to_string(), why };
-    let mut line = serde_json::to_vec(&serde_json::json!({ OPERATION: request }))
-        .map_err(|error| Trouble::Own { why: error.to_string() })?;
+    let unreachable = |why: String| Trouble::Unreachable { store: socket.display().to_string(), why };
+    let mut line = serde_json::to_vec(request).map_err(|error| Trouble::Own { why: error.to_string() })?;
     line.push(b'\n');
     let mut stream = UnixStream::connect(socket).map_err(|error| unreachable(error.to_string()))?;
     let waited_ms = request.wait_ms;
