@@ -255,8 +255,8 @@ fn a_client_that_asks_without_reading_is_not_read_on_and_gets_every_answer_when_
     }
     client.deaf(true);
     let frame = |n| json!({"jsonrpc": "2.0", "id": format!("f{n}"), "method": "session/list", "params": {}});
-    let frames: String = (0..ASKED).map(|n| format!("{}\n", frame(n))).collect();
-    let writing = client.write_aside(frames.into_bytes());
+    let frames = (0..ASKED).map(|n| frame(n).to_string()).collect::<Vec<_>>().join("\n");
+    let writing = client.write_aside((frames + "\n").into_bytes());
     std::thread::sleep(Duration::from_secs(4));
     assert!(!writing.is_finished(), "all was read, so all answers are kept");
     client.deaf(false);
