@@ -20,7 +20,7 @@ const TOLD_PER_SECOND: u32 = 100;
 /// Requests of one server that wait for the other side.
 const ASKS: usize = 32;
 /// How long the other side has for an answer; a call that waits for it ends by its own time limit.
-const ANSWER: Duration = Duration::from_mins(60);
+const ANSWER: Duration = Duration::from_hours(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Who hears a tool's server.
@@ -230,10 +230,8 @@ mod tests {
         };
         let (one, two) = (listen("one"), listen("two"));
         let say = |token: u64| {
-            heard.notification(
-                "notifications/progress",
-                Some(&raw(&json!({"progressToken": token, "progress": 1, "_meta": {"a": 1}}))),
-            )
+            let params = raw(&json!({"progressToken": token, "progress": 1, "_meta": {"a": 1}}));
+            heard.notification("notifications/progress", Some(&params));
         };
         say(two.token);
         say(99);

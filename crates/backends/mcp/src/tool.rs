@@ -103,6 +103,10 @@ fn is_input_required(result: &Value) -> bool {
     result["resultType"] == "input_required"
 }
 
+fn told(limit: Duration) -> String {
+    format!(" within {}", hookwright_core::text::duration(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+}
+
 fn refused(error: PeerError) -> CallOutcome {
     CallOutcome::RpcError { code: error.code, message: error.message, data: error.data.map(Box::new) }
 }
@@ -260,7 +264,7 @@ impl Tool {
                         Ok(Ok(responses)) => input = Input::of(responses, &value),
                         Ok(Err(error)) => return refused(error),
                         Err(_) => {
-                            let why = format!("the server asked for input, and nobody gave it{}", self.told(limit));
+                            let why = format!("the server asked for input, and nobody gave it{}", told(limit));
                             return CallOutcome::RpcError { code: -32_603, message: why, data: None };
                         }
                     }
@@ -268,10 +272,6 @@ impl Tool {
                 reply => return self.outcome(reply),
             }
         }
-    }
-
-    fn told(&self, limit: Duration) -> String {
-        format!(" within {}", hookwright_core::text::duration(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
     }
 
     /// Sends a request that is no call.

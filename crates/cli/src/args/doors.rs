@@ -89,7 +89,7 @@ pub(crate) struct GatewayArgs {
     /// Who may decide what hooks escalate. Default: client on stdin and stdout, elsewhere with --http
     #[arg(long, value_name = "WHO")]
     pub(crate) decide: Option<Decide>,
-    /// The name in the history of whoever answers in the client. Default: the OS user's, which counts as verified
+    /// The name in the history of whoever answers in the client, a claim. Default: the OS user's
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
 }

@@ -60,13 +60,11 @@ async fn talk(
     http: Option<(TcpListener, HttpOptions)>,
     stop: CancellationToken,
 ) -> Ended {
-    match http {
-        Some((listener, http)) => listen(node, options, http, listener, stop).await,
-        None => {
-            let (reader, writer, _restore) = Streams::open().split();
-            serve(node, options, reader, writer, stop).await
-        }
+    if let Some((listener, http)) = http {
+        return listen(node, options, http, listener, stop).await;
     }
+    let (reader, writer, _restore) = Streams::open().split();
+    serve(node, options, reader, writer, stop).await
 }
 
 pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// Restores a stream's flags.
-struct Restore {
+/// Restores a stream's flags when it is dropped.
+pub(crate) struct Restore {
     fd: OwnedFd,
     flags: OFlags,
 }
@@ -84,11 +84,7 @@ impl Streams {
     }
 
     /// The streams, and what restores them when it is dropped.
-    pub(crate) fn split(self) -> (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>, impl Drop) {
-        struct All(#[allow(dead_code, reason = "it is there to be dropped")] Vec<Restore>);
-        impl Drop for All {
-            fn drop(&mut self) {}
-        }
-        (self.reader, self.writer, All(self.restore))
+    pub(crate) fn split(self) -> (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>, Vec<Restore>) {
+        (self.reader, self.writer, self.restore)
     }
 }

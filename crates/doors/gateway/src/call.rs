@@ -115,16 +115,12 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
                     progress: visit.telling.sink(),
                 })
                 .await;
-            match asked {
-                Ok(asked) => {
-                    let (desk, job) = (session.desk.clone(), visit.job.clone());
-                    visit.attend(Flight::new((tool, digest), asked, at_desk, desk, job)).await
-                }
-                Err(_) => {
-                    session.desk.close(at_desk.0);
-                    Ok(Some(not_made(&tool, &visit.job.why())))
-                }
-            }
+            let Ok(asked) = asked else {
+                session.desk.close(at_desk.0);
+                return Ok(Some(not_made(&tool, &visit.job.why())));
+            };
+            let (desk, job) = (session.desk.clone(), visit.job.clone());
+            visit.attend(Flight::new((tool, digest), asked, at_desk, desk, job)).await
         }
     };
     visit.telling.end();

@@ -14,7 +14,7 @@ use crate::requests;
 use crate::session::{Farewell, Session};
 use crate::stdio::{Ended, Opening};
 use crate::way::Way;
-use crate::wire::{self, Fault, Id, Incoming, Request};
+use crate::wire::{self, Fault, Incoming, Request};
 use crate::wiring::Wiring;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -27,7 +27,7 @@ use sessions::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -97,15 +97,15 @@ pub async fn listen(
 }
 
 async fn handle(State(server): State<Arc<Server>>, method: Method, headers: HeaderMap, body: Body) -> Response {
-    if let Err(refusal) = guard::check(&headers, server.token.as_ref()) {
+    if let Some(refusal) = guard::check(&headers, server.token.as_ref()) {
         return refusal;
     }
     let Ok(slot) = server.slots.clone().try_acquire_owned() else {
         return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, None, &requests::busy());
     };
     match method {
-        Method::POST => reply::holding(slot, server.post(&headers, body).await),
-        Method::GET => reply::holding(slot, server.get(&headers)),
+        Method::POST => server.post(&headers, body, slot).await,
+        Method::GET => server.get(&headers, slot),
         Method::DELETE => server.delete(&headers).await,
         _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
     }
@@ -115,13 +115,13 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn invalid(id: Option<&Id>, why: impl Into<String>) -> Response {
-    reply::refuse(StatusCode::BAD_REQUEST, id, &Fault::new(wire::INVALID_REQUEST, why))
+fn invalid(why: impl Into<String>) -> Response {
+    reply::refuse(StatusCode::BAD_REQUEST, None, &Fault::new(wire::INVALID_REQUEST, why))
 }
 
 impl Server {
-    async fn post(&self, headers: &HeaderMap, body: Body) -> Response {
-        if let Err(refusal) = guard::content(headers) {
+    async fn post(&self, headers: &HeaderMap, body: Body, counted: OwnedSemaphorePermit) -> Response {
+        if let Some(refusal) = guard::content(headers) {
             return refusal;
         }
         let limit = self.gateway.options.message_bytes;
@@ -139,7 +139,7 @@ impl Server {
         };
         let request = match incoming {
             Incoming::Request(request) if modern::is_modern(headers, &request) => {
-                return self.modern(headers, request).await;
+                return self.modern(headers, request, counted).await;
             }
             Incoming::Request(request) if request.method == "initialize" => {
                 return self.initialize(&request).await;
@@ -150,7 +150,7 @@ impl Server {
             Ok(session) => session,
             // Without a session nothing that a client tells concerns anybody.
             Err(_) if header(headers, VERSION) == Some(wire::MODERN) => return reply::empty(StatusCode::ACCEPTED),
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let request = match request {
             Incoming::Request(request) => request,
@@ -171,7 +171,7 @@ impl Server {
                 way.send(answer).await;
             }
         });
-        reply::stream(out, reply::Form::Events).await
+        reply::stream(out, reply::Form::Events, counted).await
     }
 
     async fn initialize(&self, request: &Request) -> Response {
@@ -200,26 +200,26 @@ impl Server {
     }
 
     /// The session that a request names.
-    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
+    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
         if let Some(version) = headers.get(VERSION) {
             let known = version.to_str().is_ok_and(|version| wire::WITH_INITIALIZE.contains(&version));
             if !known {
                 let version = String::from_utf8_lossy(version.as_bytes()).into_owned();
-                return Err(reply::refuse(StatusCode::BAD_REQUEST, None, &Fault::unsupported(&version)));
+                return Err(Box::new(reply::refuse(StatusCode::BAD_REQUEST, None, &Fault::unsupported(&version))));
             }
         }
         let Some(id) = header(headers, SESSION) else {
-            return Err(invalid(None, "no session: send initialize first, and name its session in Mcp-Session-Id"));
+            return Err(Box::new(invalid("no session: send initialize first, and name its session in Mcp-Session-Id")));
         };
         let gone = || {
             let fault = Fault::new(wire::INVALID_REQUEST, "there is no such session (any more): send initialize again");
-            reply::refuse(StatusCode::NOT_FOUND, None, &fault)
+            Box::new(reply::refuse(StatusCode::NOT_FOUND, None, &fault))
         };
         self.sessions.get(id).ok_or_else(gone)
     }
 
     /// The stream on which a client listens.
-    fn get(&self, headers: &HeaderMap) -> Response {
+    fn get(&self, headers: &HeaderMap, counted: OwnedSemaphorePermit) -> Response {
         if !guard::accepts(headers, "text/event-stream") {
             return reply::empty(StatusCode::NOT_ACCEPTABLE);
         }
@@ -228,11 +228,11 @@ impl Server {
         }
         let session = match self.session(headers) {
             Ok(session) => session,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let (way, out) = Way::new();
         session.desk.listen(Listener { way, subscription: None });
-        reply::events(None, out)
+        reply::events(None, out, counted)
     }
 
     async fn delete(&self, headers: &HeaderMap) -> Response {
@@ -246,7 +246,7 @@ impl Server {
                 }
                 reply::empty(StatusCode::NO_CONTENT)
             }
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::way::Way;
 use crate::wire::{self, Fault, Request};
 use hookwright_core::manifest::Pass;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Resources of one subscription.
@@ -170,7 +171,7 @@ impl Session {
         let offers = self.offers().await.0;
         let mut accepted = Map::new();
         let mut subscription =
-            Subscription { id: request.id.value(), methods: Default::default(), resources: Default::default() };
+            Subscription { id: request.id.value(), methods: HashSet::default(), resources: HashSet::default() };
         for (key, method, offered) in [
             ("toolsListChanged", "notifications/tools/list_changed", true),
             ("promptsListChanged", "notifications/prompts/list_changed", offers.get("prompts").is_some()),

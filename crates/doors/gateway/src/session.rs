@@ -282,7 +282,7 @@ async fn tell_changes(
             }) => {}
         }
         tokio::time::sleep(TOGETHER).await;
-        for receiver in lists.iter_mut() {
+        if let Some(receiver) = &mut lists {
             while !matches!(
                 receiver.try_recv(),
                 Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed)

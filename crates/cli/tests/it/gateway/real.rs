@@ -40,7 +40,7 @@ fn world() -> World {
             .server("policy", json!([function("check", check)]))
             .server(
                 "work",
-                json!([function("echo", json!({"echo": true})), function("rich", json!([{"line": progress}, rich]))]),
+                json!([function("echo", json!({"echo": true})), function("rich", json!([{"line": progress}, {"sleep_ms": 100}, rich]))]),
             )
             .hook(json!({"on": "pre_tool_call", "call": "policy.check"})),
     )
@@ -209,21 +209,22 @@ fn the_conformance_suite_finds_behind_the_gateway_what_it_finds_without_it() {
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut port = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let alone = suite(&tools, &world, &format!("http://127.0.0.1:{}/mcp", port.trim()), "alone");
-    server.kill().unwrap();
-    server.wait().unwrap();
+    let url = format!("http://127.0.0.1:{}/mcp", port.trim());
+    let alone = suite(&tools, &world, &url, "alone");
 
     Plugin::new("watch")
         .server("policy", json!([function("check", says("allow", json!({})))]))
         .hook(json!({"on": "pre_tool_call", "call": "policy.check"}))
         .save(&world);
     let manifest = json!({"id": "c", "tools": [{
-        "id": "conforming", "mcp": ["node", script], "env": {"HOOKWRIGHT_TEST_TOOLS": tools},
+        "id": "conforming", "mcp": url,
         "passes": ["resources", "prompts", "completions", "logging", "sampling", "elicitation", "roots"],
     }]});
     world.write("c/plugin.yaml", manifest.to_string());
     let gateway = Gateway::start(&world, &["--plugin", "c", "--bare-names"], &[]);
     let behind = suite(&tools, &world, &gateway.url(), "behind");
+    server.kill().unwrap();
+    server.wait().unwrap();
     assert!(alone.len() > 40, "{alone:#?}");
     assert_eq!(alone, behind);
     assert!(behind.values().all(|status| status != "FAILURE"), "{behind:#?}");

@@ -25,21 +25,21 @@ fn refuse(status: StatusCode, why: &str) -> Response {
     reply::refuse(status, None, &Fault::new(wire::INVALID_REQUEST, why))
 }
 
-/// Whether the request comes from where it may.
-pub(super) fn check(headers: &HeaderMap, token: Option<&Token>) -> Result<(), Response> {
+/// Why the request is refused, where it does not come from where it may.
+pub(super) fn check(headers: &HeaderMap, token: Option<&Token>) -> Option<Response> {
     let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or_default());
     if !text(header::HOST).is_some_and(is_loopback) {
-        return Err(refuse(StatusCode::FORBIDDEN, "this Host is not served: only loopback names are"));
+        return Some(refuse(StatusCode::FORBIDDEN, "this Host is not served: only loopback names are"));
     }
     if headers.get_all(header::ORIGIN).iter().count() > 1 || text(header::ORIGIN).is_some_and(|o| !is_own_origin(o)) {
-        return Err(refuse(StatusCode::FORBIDDEN, "this Origin is not served: only pages of loopback are"));
+        return Some(refuse(StatusCode::FORBIDDEN, "this Origin is not served: only pages of loopback are"));
     }
     if token.is_some_and(|token| !token.fits(headers)) {
         let mut refusal = refuse(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
         refusal.headers_mut().insert(header::WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
-        return Err(refusal);
+        return Some(refusal);
     }
-    Ok(())
+    None
 }
 
 /// `localhost`, `127.0.0.1` or `[::1]`, with any port.
@@ -69,17 +69,17 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// Whether a message is of the kind that is taken, and its answer too.
-pub(super) fn content(headers: &HeaderMap) -> Result<(), Response> {
+/// Why a message is refused that is not of the kind that is taken, or whose answer is not.
+pub(super) fn content(headers: &HeaderMap) -> Option<Response> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is sent as application/json"));
+        return Some(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a message is sent as application/json"));
     }
     if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
         let why = "an answer is application/json or text/event-stream: both must be accepted";
-        return Err(refuse(StatusCode::NOT_ACCEPTABLE, why));
+        return Some(refuse(StatusCode::NOT_ACCEPTABLE, why));
     }
-    Ok(())
+    None
 }
 
 #[cfg(test)]

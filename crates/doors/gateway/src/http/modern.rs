@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use base64::Engine as _;
 use std::borrow::Cow;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Whether a request is of that revision, or means to be.
 pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
@@ -85,7 +86,12 @@ fn status(code: i64, malformed: bool) -> StatusCode {
 }
 
 impl Server {
-    pub(super) async fn modern(&self, headers: &HeaderMap, request: Request) -> Response {
+    pub(super) async fn modern(
+        &self,
+        headers: &HeaderMap,
+        request: Request,
+        counted: OwnedSemaphorePermit,
+    ) -> Response {
         let meta = wire::meta(request.params.as_deref());
         if let Err(fault) = check(headers, &request, &meta) {
             return reply::refuse(status(fault.code, true), Some(&request.id), &fault);
@@ -113,7 +119,7 @@ impl Server {
                 way.send(answer).await;
             }
         });
-        let response = reply::stream(out, reply::Form::Json).await;
+        let response = reply::stream(out, reply::Form::Json, counted).await;
         with_status(response).await
     }
 }

@@ -39,15 +39,15 @@ pub(super) enum Form {
 }
 
 /// The messages of one request, the last of which is its answer.
-pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>, form: Form) -> Response {
+pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>, form: Form, slot: OwnedSemaphorePermit) -> Response {
     let first = match timeout(KEEP_ALIVE, out.recv()).await {
         // It was cancelled: there is no answer.
         Ok(None) => return empty(StatusCode::ACCEPTED),
         Ok(Some(first)) => first,
-        Err(_) => return events(None, out),
+        Err(_) => return events(None, out, slot),
     };
     match form {
-        _ if !is_answer(&first) => events(Some(first), out),
+        _ if !is_answer(&first) => events(Some(first), out, slot),
         Form::Json => json(StatusCode::OK, first),
         Form::Events => as_events(Body::from(event(&first))),
     }
@@ -87,9 +87,9 @@ enum Next {
     Nothing,
 }
 
-/// A stream of events, one for each message.
-pub(super) fn events(first: Option<Bytes>, out: mpsc::Receiver<Bytes>) -> Response {
-    let messages = stream::unfold((first, out), |(first, mut out)| async move {
+/// A stream of events, one for each message. It counts as a request for as long as it lasts.
+pub(super) fn events(first: Option<Bytes>, out: mpsc::Receiver<Bytes>, slot: OwnedSemaphorePermit) -> Response {
+    let messages = stream::unfold((first, out, slot), |(first, mut out, slot)| async move {
         let next = match first {
             Some(first) => Next::Message(first),
             None => match timeout(KEEP_ALIVE, out.recv()).await {
@@ -102,15 +102,9 @@ pub(super) fn events(first: Option<Bytes>, out: mpsc::Receiver<Bytes>) -> Respon
             Next::Message(message) => event(&message),
             Next::Nothing => Bytes::from_static(b": still here\n\n"),
         };
-        Some((Ok::<_, std::convert::Infallible>(chunk), (None, out)))
+        Some((Ok::<_, std::convert::Infallible>(chunk), (None, out, slot)))
     });
     as_events(Body::from_stream(messages))
-}
-
-/// Counts a request for as long as its answer lasts.
-pub(super) fn holding(slot: OwnedSemaphorePermit, mut response: Response) -> Response {
-    response.extensions_mut().insert(std::sync::Arc::new(slot));
-    response
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Sessions at a time.
 const SESSIONS: usize = 128;
 /// After so long without a request a session ends; one that has no place for another ends sooner.
-const IDLE: Duration = Duration::from_mins(60);
+const IDLE: Duration = Duration::from_hours(1);
 const IDLE_WHERE_FULL: Duration = Duration::from_mins(1);
 /// How often idle ones are looked for.
 const LOOK: Duration = Duration::from_secs(30);
