@@ -15,6 +15,7 @@ use agent_client_protocol::v1::schema::{
 };
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome, RequestedCall};
+use hookwright_core::message::StopReason;
 use hookwright_core::stored::Stored;
 use hookwright_core::subagent::child_job;
 use hookwright_core::text::escape;
@@ -191,7 +192,7 @@ impl Teller {
     }
 
     async fn answered(&mut self, fact: &Fact) {
-        let Fact::ModelAnswered { text, calls, usage, .. } = fact else { return };
+        let Fact::ModelAnswered { text, calls, usage, stop, .. } = fact else { return };
         // Text beside calls is not the output: where it was held back, it is told now.
         let is_told = !self.streamed && !calls.is_empty() && self.within.is_none();
         if let Some(text) = text.as_ref().filter(|_| is_told) {
@@ -201,7 +202,9 @@ impl Teller {
         self.held = text.clone().filter(|_| !self.streamed && calls.is_empty() && self.within.is_none());
         self.open.clear();
         self.changed.clear();
-        for (i, call) in calls.iter().enumerate() {
+        // Calls of a turn that was cut off are never made, and would have no end here.
+        let cut_off = matches!(stop, StopReason::MaxTokens | StopReason::Refusal);
+        for (i, call) in calls.iter().enumerate().filter(|_| !cut_off) {
             self.requested(format!("t{}.c{i}", self.turn), call).await;
         }
         // A subagent's window is another one.
