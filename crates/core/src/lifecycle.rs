@@ -143,6 +143,8 @@ pub enum Skip {
     Declined,
     /// The agent's `max_turns` leaves no turn in which an objection could be heeded.
     NoTurnLeft,
+    /// After an objection the agent could not go on: the output that was objected to stands.
+    Kept,
 }
 
 /// What came of one server's hook.

@@ -272,8 +272,10 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }
-        Command::AskLifecycle { point, servers, skip, .. } => match skip {
-            Some(skip) => line.plain(&format!("{} is not asked: ", point.function())).plain(advice::skipped(*skip)),
+        Command::AskLifecycle { point, servers, skip, failure, .. } => match skip {
+            Some(skip) => line
+                .plain(&format!("{} is not asked: ", point.function()))
+                .plain(&advice::skipped(*skip, failure.as_deref())),
             None => line.plain(&format!("asks {} of {}", point.function(), servers.join(", "))),
         },
         Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),

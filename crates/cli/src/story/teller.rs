@@ -80,6 +80,8 @@ pub(crate) struct Teller {
     so_far: String,
     /// The last turn's text, where it was not told yet: it may be the output.
     untold: Option<Stored>,
+    /// An untold text that was objected to, and its turn's place: it may be the output until another one stands.
+    objected: Option<(String, Stored)>,
     turn: u32,
     tally: Tally,
     shown_output: bool,
@@ -107,6 +109,7 @@ impl Teller {
             streamed: None,
             so_far: String::new(),
             untold: None,
+            objected: None,
             turn: 0,
             tally: Tally::default(),
             shown_output: false,
@@ -324,7 +327,9 @@ impl Teller {
                 let expiry = format!(" (expires after {})", text::duration(approval.expires_after_ms));
                 self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
-            Command::AskLifecycle { effect, point, skip, .. } => self.lifecycle_begun(effect, *point, *skip),
+            Command::AskLifecycle { effect, point, skip, failure, .. } => {
+                self.lifecycle_begun(effect, *point, *skip, failure.as_deref());
+            }
             Command::Compact { effect, plan, .. } if plan.summary_tokens > 0 => {
                 let line =
                     Line::at(place(effect), ' ').plain("the window is nearly full: the model is asked for a summary");

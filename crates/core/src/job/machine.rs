@@ -328,8 +328,8 @@ impl Machine {
             (Phase::Model, Fact::ModelAnswered { .. }) => self.answered(fact, out),
             (Phase::Model, Fact::ModelFailed { fault, message, sent, .. }) => match fault {
                 ModelFault::ContextFull => self.context_full(message, *sent, out),
-                ModelFault::WindowTooSmall => self.fail(JobError::plain("ContextFull", message.clone()), out),
-                ModelFault::Failed => self.fail(JobError::plain("ModelFailed", message.clone()), out),
+                ModelFault::WindowTooSmall => self.fail_turn(JobError::plain("ContextFull", message.clone()), out),
+                ModelFault::Failed => self.fail_turn(JobError::plain("ModelFailed", message.clone()), out),
             },
             (Phase::Compacting(_), Fact::Compacted { .. }) => self.compaction_done(fact, out),
             (Phase::Lifecycle(_), Fact::LifecycleAnswered { answers, .. }) => self.advised(answers, out),

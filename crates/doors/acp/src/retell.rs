@@ -48,6 +48,14 @@ enum Said {
     Compacted(String, Option<Stored>),
 }
 
+impl Said {
+    /// What lifecycle hooks said.
+    fn is_delivery(&self) -> bool {
+        let Self::Message(Message::Assistant { calls, .. }) = self else { return false };
+        !calls.is_empty() && calls.iter().all(|c| is_delivery(&c.provider_id, &c.tool))
+    }
+}
+
 /// A job with all that was said in it.
 struct Whole {
     machine: Machine,
@@ -93,8 +101,12 @@ impl Told<'_> {
         // Of a job that came to no output it was told, unless it was held back.
         let completed = matches!(machine.outcome(), Some(Outcome::Completed { .. }));
         let ended = machine.outcome().is_some();
+        // So is an output that was objected to, as long as no other took its place.
+        let is_kept = |at: usize| is_output(&said[at]) && said.get(at + 1).is_some_and(Said::is_delivery);
+        let kept = (0..said.len()).rev().find(|at| machine.kept_output().is_some() && is_kept(*at));
         let is_held = |at: usize| {
-            Some(at) == last_text && (completed || machine.holds_output() && (ended || at + 1 == said.len()))
+            Some(at) == kept && machine.holds_output()
+                || Some(at) == last_text && (completed || machine.holds_output() && (ended || at + 1 == said.len()))
         };
         let mut turn = 0;
         for (i, what) in said.iter().enumerate() {
@@ -108,7 +120,7 @@ impl Told<'_> {
                 }
             };
             // What lifecycle hooks said was told as notices, which are no part of the conversation.
-            if !calls.is_empty() && calls.iter().all(|c| is_delivery(&c.provider_id, &c.tool)) {
+            if what.is_delivery() {
                 continue;
             }
             turn += 1;

@@ -15,6 +15,7 @@ use agent_client_protocol::v1::schema::{
 };
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome, RequestedCall};
+use hookwright_core::lifecycle::{Point, Skip};
 use hookwright_core::message::StopReason;
 use hookwright_core::stored::Stored;
 use hookwright_core::subagent::child_job;
@@ -46,6 +47,8 @@ pub(crate) struct Teller {
     streamed: bool,
     /// This turn's text, where it may be the output and was held back.
     held: Option<Stored>,
+    /// A text that was held back and objected to, with its message's id: it may be the output until another one stands.
+    objected: Option<(String, Stored)>,
     /// Calls of this turn that are not over, with their arguments as the client knows them.
     open: HashMap<String, Stored>,
     /// Arguments as hooks left them, by digest: the beginning of a call names them only.
@@ -69,6 +72,7 @@ impl Teller {
             turn: 0,
             streamed: false,
             held: None,
+            objected: None,
             open: HashMap::new(),
             changed: HashMap::new(),
             asked: HashMap::new(),
@@ -186,7 +190,14 @@ impl Teller {
                 self.tell.call_update(ToolCallUpdate::new(self.id(call), fields));
             }
             Command::Compact { effect, .. } => self.compacts(effect),
-            Command::AskLifecycle { point, skip: Some(skip), .. } => self.not_asked(*point, *skip),
+            Command::AskLifecycle { point, skip, failure, .. } => {
+                if *point == Point::Stop && *skip != Some(Skip::Kept) {
+                    self.superseded().await;
+                }
+                if let Some(skip) = skip {
+                    self.not_asked(*point, *skip, failure.as_deref());
+                }
+            }
             _ => {}
         }
     }

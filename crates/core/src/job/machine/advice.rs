@@ -1,9 +1,10 @@
 //! When servers are asked for advice, and what follows from it (SPEC §9).
 //!
 //! Invariant: nothing here can end a job or keep it from ending but an objection within the session's budget, once, with a turn left.
+//! Invariant: an objection never costs a job its output: where the agent can't go on after one, what it said before stands (logic 3).
 
 use super::{Machine, Mismatch, Phase};
-use crate::job::{Command, Fact};
+use crate::job::{Command, Fact, JobError};
 use crate::lifecycle::{self, Context, LifecycleAnswer, LifecycleSpec, Point, Skip};
 use crate::message::StopReason;
 use crate::stored::Stored;
@@ -21,6 +22,9 @@ pub(super) struct Advice {
     stops: u32,
     /// An objection was delivered, and the model called nothing since.
     heard: bool,
+    /// The output that was objected to, until another one stands.
+    #[serde(default)]
+    kept: Option<Stored>,
     /// How many times something was delivered.
     deliveries: u32,
     /// How often the conversation was compacted and servers asked about it.
@@ -69,6 +73,11 @@ impl Machine {
         self.advice.session_ended
     }
 
+    /// The output that was objected to, where no other has taken its place: it may still be the job's.
+    pub fn kept_output(&self) -> Option<&Stored> {
+        self.advice.kept.as_ref()
+    }
+
     fn lifecycle(&self) -> Option<&LifecycleSpec> {
         self.spec.lifecycle.as_ref().filter(|l| self.spec.logic >= SINCE && !l.servers.is_empty())
     }
@@ -85,7 +94,7 @@ impl Machine {
         ];
         let next = points.into_iter().find(|(point, due)| *due && done.is_none_or(|done| *point > done));
         match next {
-            Some((point, _)) => self.ask(point, None, Context::default(), None, out),
+            Some((point, _)) => self.ask(point, None, Context::default(), None, None, out),
             None => self.next_turn(out),
         }
     }
@@ -106,13 +115,20 @@ impl Machine {
             None
         };
         self.advice.stops += 1;
+        self.advice.kept = None;
         let context = Context {
             prompt: None,
             attempt: Some(self.advice.stops),
             rejections_left: Some(left),
             stop_reason: Some(StopReason::EndTurn),
         };
-        self.ask(Point::Stop, Some(output), context, skip, out);
+        self.ask(Point::Stop, Some(output), context, skip, None, out);
+    }
+
+    /// The agent can't go on: the job fails, unless it only went on because of an objection. Then the output from before stands.
+    pub(super) fn fail_turn(&mut self, error: JobError, out: &mut Vec<Command>) {
+        let Some(output) = self.advice.kept.clone() else { return self.fail(error, out) };
+        self.ask(Point::Stop, Some(output), Context::default(), Some(Skip::Kept), Some(error), out);
     }
 
     /// The conversation was compacted: servers may say what must not be forgotten, before the next turn.
@@ -124,7 +140,7 @@ impl Machine {
         }
         self.advice.compactions += 1;
         let context = Context { attempt: Some(self.advice.compactions), ..Context::default() };
-        self.ask(Point::PostCompact, None, context, None, out);
+        self.ask(Point::PostCompact, None, context, None, None, out);
     }
 
     fn ask(
@@ -133,6 +149,7 @@ impl Machine {
         output: Option<Stored>,
         context: Context,
         skip: Option<Skip>,
+        failure: Option<JobError>,
         out: &mut Vec<Command>,
     ) {
         let turn = self.turn;
@@ -153,7 +170,7 @@ impl Machine {
             Some(_) => vec![],
         };
         let context = Context { prompt: self.prompt.clone(), ..context };
-        out.push(Command::AskLifecycle { effect, point, servers, context, skip });
+        out.push(Command::AskLifecycle { effect, point, servers, context, skip, failure: failure.map(Box::new) });
         self.phase = Phase::Lifecycle(Ask { point, output });
     }
 
@@ -168,7 +185,8 @@ impl Machine {
             self.say(message);
         }
         match (point, output) {
-            (Point::Stop, Some(_)) if said => {
+            (Point::Stop, Some(output)) if said => {
+                self.advice.kept = Some(output).filter(|_| self.spec.keeps_objected());
                 self.advice.rejections += 1;
                 self.advice.heard = true;
                 self.next_turn(out);

@@ -1,5 +1,7 @@
 //! When servers are asked for advice, and what follows.
 
+mod kept;
+
 use super::*;
 use crate::lifecycle::{Delivered, Point, Skip, body};
 use crate::manifest::OnTimeout;
