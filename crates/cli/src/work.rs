@@ -37,6 +37,7 @@ use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
+use hookwright_runtime::lifecycle;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
@@ -223,10 +224,9 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     if let Attended::Ended(Ok(End::Finished(_))) = &end
-        && !earlier_is_over
         && !is_child
     {
-        close_session(&job_of_session, &job, &door).await;
+        close_session(&job_of_session, &job, &door, earlier_is_over).await;
     }
     approver.abort();
     watcher.abort();
@@ -278,10 +278,18 @@ async fn left_behind(settings: &Settings, job: &str, first: &str) -> String {
     }
 }
 
-/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once.
-async fn close_session(deps: &Deps, job: &str, door: &Door) {
+/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once. Where the job was over
+/// before, only an ask that a process left behind is done again.
+async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
+    let ended = async {
+        if was_over {
+            lifecycle::session_end_again(deps, job, door).await
+        } else {
+            lifecycle::session_end(deps, job, door).await
+        }
+    };
     tokio::select! {
-        ended = hookwright_runtime::lifecycle::session_end(deps, job, door) => {
+        ended = ended => {
             if let Err(error) = ended {
                 door.notice(&format!("_SessionEnd could not be asked: {error}"));
             }

@@ -129,7 +129,9 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     let store = store::open_existing(&settings)?;
     let jobs = if let Some(job) = &args.job {
         let row = store.job(job).await?;
-        if row.status.is_final() {
+        // Only what was begun at its session's end, and has no end, is left to do.
+        let is_left = async || hookwright_runtime::lifecycle::session_end_is_left(&*store, &row.job.id).await;
+        if row.status.is_final() && !is_left().await.unwrap_or(false) {
             return Err(CliError::failed(format!("{} is over", row.job.id))
                 .hint(format!("look at it with `{}`", settings.next().command(&format!("jobs show {}", row.job.id)))));
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
 ///
-/// 3 knows agents that somebody else runs, and keeps an output that a lifecycle hook objects to until another one stands; 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1
+/// 3 knows agents that somebody else runs, and keeps an output that a lifecycle hook objects to until another one stands, and begins the ask at a session's end; 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1
 /// does none of these.
 pub const LOGIC_VERSION: u32 = 3;
 
@@ -79,6 +79,11 @@ pub struct FirstPrompt {
 impl JobSpec {
     /// Whether an output that a lifecycle hook objects to may still be the job's: where the agent can't go on.
     pub fn keeps_objected(&self) -> bool {
+        self.logic >= 3
+    }
+
+    /// Whether a record says that the ask at the session's end begins.
+    pub fn begins_session_end(&self) -> bool {
         self.logic >= 3
     }
 

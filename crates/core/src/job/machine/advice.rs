@@ -30,6 +30,9 @@ pub(super) struct Advice {
     /// How often the conversation was compacted and servers asked about it.
     compactions: u32,
     session_ended: bool,
+    /// The ask at the session's end, which was begun.
+    #[serde(default)]
+    session_ends: Option<Vec<String>>,
 }
 
 impl Advice {
@@ -37,14 +40,10 @@ impl Advice {
     pub(super) fn worked(&mut self) {
         self.heard = false;
     }
-
-    pub(super) fn session_ended(&mut self, fact: &Fact) -> Result<(), Mismatch> {
-        if std::mem::replace(&mut self.session_ended, true) {
-            return Err(Mismatch::unexpected(fact));
-        }
-        Ok(())
-    }
 }
+
+/// The effect of the ask at a session's end.
+const SESSION_END: &str = "session_end";
 
 /// An ask that is under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,8 +56,13 @@ pub(super) struct Ask {
 
 /// Whether answers can be the ones to an ask: of servers that were asked, each once, in their order.
 pub(super) fn fits_servers(servers: &[String], answers: &[LifecycleAnswer]) -> bool {
+    is_part(servers, answers.iter().map(|answer| &answer.server))
+}
+
+/// Whether some of these are named, each once, in their order.
+fn is_part<'a>(servers: &[String], mut named: impl Iterator<Item = &'a String>) -> bool {
     let mut left = servers.iter();
-    answers.iter().all(|answer| left.any(|server| *server == answer.server))
+    named.all(|name| left.any(|server| server == name))
 }
 
 impl Machine {
@@ -71,6 +75,49 @@ impl Machine {
     /// Whether the end of the session is in the history.
     pub fn session_ended(&self) -> bool {
         self.advice.session_ended
+    }
+
+    /// Who is asked at the session's end, where that was begun.
+    pub fn session_ends(&self) -> Option<&[String]> {
+        self.advice.session_ends.as_deref()
+    }
+
+    /// The ask at the end of the session, of those servers of the job's that have something to be asked; none where that is not
+    /// recorded before (logic 2), or stands already. Whoever closes the session records that it begins, and then asks.
+    pub fn session_end(&self, servers: &[String]) -> Option<Command> {
+        let begins = matches!(self.phase, Phase::Finished(_)) && self.spec.begins_session_end();
+        let known = self.lifecycle().is_some_and(|l| is_part(&l.servers, servers.iter()));
+        (begins && known && !self.session_ended() && self.session_ends().is_none()).then(|| Command::AskLifecycle {
+            effect: SESSION_END.into(),
+            point: Point::SessionEnd,
+            servers: servers.to_vec(),
+            context: Context { prompt: self.prompt.as_ref().map(Stored::digest_only), ..Context::default() },
+            skip: None,
+            failure: None,
+        })
+    }
+
+    /// Takes the beginning of the ask at the session's end; false where it is no such beginning.
+    pub(super) fn session_end_begun(&mut self, command: &Command) -> bool {
+        let Command::AskLifecycle { point: Point::SessionEnd, servers, .. } = command else { return false };
+        if self.session_end(servers).as_ref() != Some(command) {
+            return false;
+        }
+        self.advice.session_ends = Some(servers.clone());
+        true
+    }
+
+    /// Takes what was said at the session's end.
+    pub(super) fn end_session(&mut self, fact: &Fact, answers: &[LifecycleAnswer]) -> Result<(), Mismatch> {
+        let asked = match self.session_ends() {
+            Some(servers) => fits_servers(servers, answers),
+            None => !self.spec.begins_session_end(),
+        };
+        if !asked || self.session_ended() || !matches!(self.phase, Phase::Finished(_)) {
+            return Err(Mismatch::unexpected(fact));
+        }
+        self.advice.session_ended = true;
+        Ok(())
     }
 
     /// The output that was objected to, where no other has taken its place: it may still be the job's.
