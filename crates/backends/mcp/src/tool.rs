@@ -362,14 +362,18 @@ impl Tool {
         self.gone.cancelled().await;
     }
 
-    /// Kills the server that is connected, as one that does not answer; it is started again as after any death.
+    /// Kills the server that is connected, as one that does not answer; it is started again as after any death. One that runs elsewhere
+    /// can't be killed: its connection is given up, and made anew.
     pub(crate) async fn kill_server(&self, why: &str) -> bool {
         let Some(connection) = self.connection() else { return false };
-        *self.killed.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((Arc::downgrade(&connection), why.to_owned()));
+        let is_ours = connection.link.is_ours();
+        if is_ours {
+            *self.killed.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Arc::downgrade(&connection), why.to_owned()));
+        }
         // It is dead at once; what is waited for is that nobody takes it for connected any more.
         let _ = timeout(Duration::from_secs(1), connection.link.kill()).await;
-        true
+        is_ours
     }
 
     /// Why the server of a connection was killed by us, if it was.

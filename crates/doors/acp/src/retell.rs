@@ -62,25 +62,37 @@ struct Whole {
     said: Vec<Said>,
 }
 
+/// Records from which on a job is read on a thread that may block: some milliseconds of work, and others share the workers.
+const LONG: usize = 200;
+
 async fn whole(door: &Door, job: &str) -> Result<Whole, Error> {
     let texts = door.wiring.store().records(job, 0).await.map_err(|e| errors::of_store(&e))?;
-    let unread = |why: String| errors::failed(format!("the history of job {job} can't be read: {why}"));
+    let read = if texts.len() < LONG {
+        read(&texts)
+    } else {
+        let read = tokio::task::spawn_blocking(move || read(&texts)).await;
+        read.unwrap_or_else(|_| Err("Hookwright is ending".to_owned()))
+    };
+    read.map_err(|why| errors::failed(format!("the history of job {job} can't be read: {why}")))
+}
+
+fn read(texts: &[String]) -> Result<Whole, String> {
     let (mut head, mut told, mut said) = (Head::default(), None::<Machine>, vec![]);
     for text in texts {
-        let record = head.read(&text).map_err(|e| unread(e.to_string()))?;
+        let record = head.read(text).map_err(|e| e.to_string())?;
         let Some(machine) = &mut told else {
-            let Fact::Started { spec } = record.fact else { return Err(unread("it has no beginning".to_owned())) };
-            told = Some(Machine::new(*spec).map_err(|e| unread(e.to_string()))?.0);
+            let Fact::Started { spec } = record.fact else { return Err("it has no beginning".to_owned()) };
+            told = Some(Machine::new(*spec).map_err(|e| e.to_string())?.0);
             continue;
         };
         let known = machine.conversation().len();
-        machine.handle(record.at_ms, &record.fact).map_err(|e| unread(e.to_string()))?;
+        machine.handle(record.at_ms, &record.fact).map_err(|e| e.to_string())?;
         match record.fact {
             Fact::Compacted { effect, summary, .. } => said.push(Said::Compacted(effect, summary)),
             _ => said.extend(machine.conversation().iter().skip(known).cloned().map(Said::Message)),
         }
     }
-    let machine = told.ok_or_else(|| unread("it is empty".to_owned()))?;
+    let machine = told.ok_or("it is empty")?;
     Ok(Whole { machine, said })
 }
 
