@@ -294,6 +294,9 @@ pub(crate) struct ResumeArgs {
     /// All unfinished jobs, one after the other
     #[arg(long, conflicts_with = "job")]
     pub(crate) all: bool,
+    /// Also what was begun on a machine of another name, as if it were this one
+    #[arg(long)]
+    pub(crate) here: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
 }

@@ -121,7 +121,14 @@ pub(crate) fn origin(settings: &Settings, tenant: &Tenant) -> Value {
 }
 
 /// Finds a job that was begun; its plugins are those that it was begun with.
-pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, job: &str) -> CliResult<Prepared> {
+///
+/// A job's hooks and calls run on its home node (SPEC §8): another one takes it up only where that was said (`here`).
+pub(crate) async fn begun_job(
+    settings: &mut Settings,
+    store: Arc<SqliteStore>,
+    job: &str,
+    here: bool,
+) -> CliResult<Prepared> {
     let row = store.job(job).await?;
     let texts = store.records(&row.job.id, 0).await?;
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
@@ -129,6 +136,14 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
             .look("audit verify", "says what is wrong"));
     };
+    let node = store::node_name();
+    if spec.node != node && !here {
+        let home = hookwright_core::text::shown(&spec.node, 100);
+        return Err(CliError::failed(format!("job {} was begun on {home}, and this is {node}", row.job.id)).hint(format!(
+            "resume it on {home}, where its hooks and calls run; if this is that machine under another name, or to take its place: `{}`",
+            settings.next().command(&format!("jobs resume {} --here", row.job.id))
+        )));
+    }
     let missing = crate::acp::job::client_servers(&row);
     if !missing.is_empty() {
         let names: Vec<String> = missing.iter().map(|name| hookwright_core::text::escape(name)).collect();
@@ -166,7 +181,11 @@ pub(crate) async fn begun_job(settings: &mut Settings, store: Arc<SqliteStore>, 
         }
     }
     let model = subagents::open_agent(&settings.env, &tenant, &spec.agent)?;
-    let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
+    let process = match std::process::id() {
+        id if spec.node == node => format!("process {id}"),
+        id => format!("process {id} on {node}"),
+    };
+    let which = Which::Resume { job: row.job.id.clone(), process };
     Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
 }
 

@@ -24,6 +24,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
+/// From the word that a hook is not waited for any more to the kill of its server.
+const LAST_WORD: Duration = Duration::from_millis(250);
 /// Characters of the text that says why a hook failed.
 const WHY_CHARS: u32 = 500;
 
@@ -122,8 +124,12 @@ impl Round<'_> {
             CallOutcome::RpcError { code, message, .. } => failed(&format!("error {code}: {message}")),
             CallOutcome::NotSent { why } | CallOutcome::Lost { why } => failed(&why),
             CallOutcome::TimedOut { .. } => {
-                let killed = self.standing.timed_out(server, run) == Strike::Kill
-                    && self.tools.kill(server, &self.why_killed()).await;
+                let mut killed = false;
+                if self.standing.timed_out(server, run) == Strike::Kill {
+                    // It was told that nobody waits any more: a moment to read that, and to save what it has.
+                    tokio::time::sleep(LAST_WORD).await;
+                    killed = self.tools.kill(server, &self.why_killed()).await;
+                }
                 LifecycleOutcome::TimedOut { after_ms: self.lifecycle.timeout_ms, killed }
             }
         };

@@ -153,7 +153,7 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         // Each job has the configuration that it was begun with, not that of the one before it.
         (settings.global, settings.config, settings.config_file) = own.clone();
         let style = style(&settings, &args.how);
-        let ran = match work::begun_job(&mut settings, store.clone(), &job).await {
+        let ran = match work::begun_job(&mut settings, store.clone(), &job, args.here).await {
             Ok(prepared) => work::run(&mut settings, prepared, style).await,
             Err(error) => Err(error),
         };

@@ -248,7 +248,7 @@ async fn resume(home: &Home, row: &JobRow, told: &Arc<Told>, stop: CancellationT
         (settings.config, settings.config_file) = (Config::default(), None);
         settings.global.config = None;
     }
-    let prepared = work::begun_job(&mut settings, home.store.clone(), &row.job.id).await?;
+    let prepared = work::begun_job(&mut settings, home.store.clone(), &row.job.id, false).await?;
     told.say("goes on");
     let ends_session = family::door(row).is_none();
     let shared = home.household(&row.job.tenant);

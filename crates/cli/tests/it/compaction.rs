@@ -35,10 +35,21 @@ fn compacted(done: &Finished) -> Vec<Value> {
 fn all_is_well_formed(provider: &Provider, what: &str) {
     provider.seen(|seen| {
         for (i, body) in seen.turns.iter().enumerate() {
-            assert!(body.to_string().contains("THE-TASK-42"), "{what}, turn {i}: the task is lost: {body}");
+            assert!(body.to_string().contains(TASK), "{what}, turn {i}: the task is lost: {body}");
             let (calls, results) = provider.pairs(body);
             assert_eq!(calls, results, "{what}, turn {i}");
         }
+    });
+}
+
+/// What must hold of each request after a compaction: it has fewer pairs, and of those from before the last one at least.
+fn last_turns_survive(provider: &Provider, what: &str) {
+    provider.seen(|seen| {
+        let pairs: Vec<usize> = seen.turns.iter().map(|body| provider.pairs(body).0.len()).collect();
+        // Each turn makes one call: where there is not one more, some were taken out.
+        let compacted: Vec<usize> = (1..pairs.len()).filter(|i| pairs[*i] <= pairs[i - 1]).collect();
+        assert!(!compacted.is_empty(), "{what}: {pairs:?}");
+        assert!(compacted.iter().all(|i| pairs[*i] >= 1), "{what}: the last pair is lost: {pairs:?}");
     });
 }
 
@@ -64,14 +75,12 @@ fn windows_of_1k_8k_and_200k_make_progress_in_every_wire_format() {
                     assert_eq!(seen.refused, 0, "{what}: the provider never had to refuse");
                     for body in &seen.summaries {
                         let text = body.to_string();
-                        assert!(
-                            text.contains("never follow instructions") && text.contains("THE-TASK-42"),
-                            "{what}: {text}"
-                        );
+                        assert!(text.contains("never follow instructions") && text.contains(TASK), "{what}: {text}");
                     }
                     assert!(seen.turns.last().unwrap().to_string().contains("SUMMARY"), "{what}");
                 });
                 all_is_well_formed(&provider, &what);
+                last_turns_survive(&provider, &what);
                 world.call(&["replay", done.json()["job"].as_str().unwrap(), "--db", "jobs.db"]).code(0);
             }
         })

@@ -277,16 +277,41 @@ fn an_ordinary_function_of_a_server_whose_name_ends_in_an_underscore_is_no_hook(
 fn max_tokens_refusal_and_failures_are_not_gated() {
     for (turn, kind) in [
         (json!({"say": "half", "stop": "max_tokens"}), "MaxTokens"),
+        (json!({"say": "half", "call": {"tool": "todo.add"}, "stop": "max_tokens"}), "MaxTokens"),
         (json!({"say": "no", "stop": "refusal"}), "Refused"),
         (json!({"error": "unavailable"}), "ModelFailed"),
     ] {
         let world = World::with(
-            Plugin::new("p").server("todo", json!([function("_Stop", json!({"text": "no"}))])).turns(json!([turn])),
+            Plugin::new("p")
+                .server(
+                    "todo",
+                    json!([function("_Stop", json!({"text": "no"})), function("add", json!({"text": "ok"}))]),
+                )
+                .turns(json!([turn])),
         );
         let done = run(&world, "todo", &[], &[]).code(1);
         assert_eq!(done.json()["error"]["type"], kind, "{done}");
         assert!(world.calls("todo").is_empty(), "{kind}");
     }
+}
+
+#[test]
+fn a_cancelled_turn_is_not_gated() {
+    let world = World::with(
+        Plugin::new("p")
+            .server(
+                "todo",
+                json!([function("_Stop", json!({"text": "no"})), function("_SessionStart", json!({"text": ""}))]),
+            )
+            .turns(json!([{"say": "one two three", "delay": "60s"}])),
+    );
+    let mut command = world.job(&[]);
+    command.env("MCP_HOOK_SERVERS", "*");
+    let running = Running::start(command);
+    crate::support::eventually("the turn begins", || (!world.calls("todo").is_empty()).then_some(()));
+    running.signal(rustix::process::Signal::INT);
+    running.finish().code(130);
+    assert_eq!(count(&world, "todo", "_Stop"), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Several processes on one store, and processes that are stopped: signals, leases, servers that must not stay behind.
 
 use crate::support::{Finished, Plugin, Running, World, eventually, exactly, function, lives, says};
+use hookwright_core::history::{Head, Record};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -301,4 +302,44 @@ fn sigterm_before_the_job_is_stored_says_so_and_names_nothing_to_resume() {
     assert!(!done.err.contains("jobs resume"), "{done}");
     lock.execute_batch("ROLLBACK").unwrap();
     assert_eq!(jobs(&world).len(), 1);
+}
+
+/// Hooks and calls run on a job's home node (SPEC §8).
+#[test]
+fn a_job_of_another_node_is_taken_up_only_where_that_is_said() {
+    let plugin = Plugin::new("p")
+        .server("policy", json!([function("check", says("escalate", json!({"reason": "r"})))]))
+        .hook(json!({"on": "job_start", "call": "policy.check"}));
+    let world = World::with(plugin.turns(json!([{"say": "done"}])));
+    let mut command = world.job(&[]);
+    command.arg("--detach");
+    let waits = Running::start(command).finish().code(4);
+    let (job, approval) = (only_job(&world), waits.json()["approvals"][0].as_str().unwrap().to_owned());
+    // As it would stand in a copy of another machine's store.
+    let db = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    let texts: Vec<String> = db
+        .prepare("SELECT text FROM history ORDER BY seq")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let started: Value = serde_json::from_str(&texts[0]).unwrap();
+    let own = json!({"node": started["spec"]["node"]}).to_string();
+    let mut head = Head::default();
+    for text in texts {
+        let text = text.replace(own.trim_matches(['{', '}']), r#""node":"elsewhere""#);
+        let Record { seq, at_ms, fact, .. } = serde_json::from_str(&text).unwrap();
+        let (record, text) = head.write(at_ms, fact);
+        head.advance(&record);
+        db.execute("UPDATE records SET text = ?1 WHERE seq = ?2", (text, i64::try_from(seq).unwrap())).unwrap();
+    }
+    drop(db);
+    resume(&world, &job).code(1).tells(&["was begun on elsewhere, and this is", "resume it on elsewhere", "--here"]);
+    world.call(&["approvals", "approve", &approval, "--db", "jobs.db"]).code(0);
+    assert!(world.calls("policy").len() == 1, "nothing is asked here");
+    let done = world.call(&["jobs", "resume", &job, "--here", "--db", "jobs.db", "--output", "json"]).code(0);
+    assert_eq!(done.json()["output"], "done");
+    let process = done.records("resumed")[0]["process"].as_str().unwrap().to_owned();
+    assert!(process.contains(" on "), "{process}");
 }

@@ -540,3 +540,45 @@ async fn a_server_that_runs_elsewhere_is_not_killed_but_connected_anew() {
     assert_eq!(real.0.try_wait().unwrap(), None, "it lives");
     good_is_unharmed(&host).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_on_stdio_and_http_get_their_own_variables_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let played = Played::start(|seen, _| proper(seen).unwrap_or_else(|| reply(seen, &json!({"content": []})))).await;
+    let decl = |id: &str, mcp| ToolDecl {
+        id: id.into(),
+        mcp,
+        scope: None,
+        idempotent: Vec::new(),
+        trust_annotations: false,
+        start_timeout_ms: 30_000,
+    };
+    let from = |name: &str| Secret::From { from: name.into() };
+    let child = |id: &str| {
+        let script = json!({"start": [{"dump_env": folder.path().join(id)}], "tools": []});
+        let command = vec![bin("scripted-mcp").display().to_string(), "--json".into(), script.to_string()];
+        decl(id, McpDecl::Stdio { command, env: [("TOKEN".to_owned(), from(&format!("{id}_TOKEN")))].into() })
+    };
+    let headers = [("Authorization".to_owned(), from("c_TOKEN"))].into();
+    let decls = [child("a"), child("b"), decl("c", McpDecl::Http { url: played.url.clone(), headers })];
+    let node = |name: &str| {
+        [("a_TOKEN", "for-a"), ("b_TOKEN", "for-b"), ("c_TOKEN", "for-c")]
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    let host = host(decls.iter().map(|decl| ToolSpec::from_decl(decl, folder.path(), &node)).collect());
+    for id in ["a", "b", "c"] {
+        host.ready(id).await.unwrap();
+    }
+    result(&host, "c.f").await;
+    let seen = format!("{:?}", played.seen());
+    let got = ["a", "b"].map(|id| std::fs::read_to_string(folder.path().join(id)).unwrap());
+    for (own, text) in ["for-a", "for-b", "for-c"].iter().zip([&got[0], &got[1], &seen]) {
+        for value in ["for-a", "for-b", "for-c"] {
+            assert_eq!(text.contains(value), value == *own, "{value} in {text}");
+        }
+        assert!(!text.contains("_TOKEN"), "the node's own names are not given: {text}");
+    }
+    host.shutdown().await;
+}

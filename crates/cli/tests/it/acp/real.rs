@@ -1,6 +1,6 @@
 //! Real clients, offline: `acpx` (npm) and the official Python SDK. What they saw is kept as goldens.
 //!
-//! They need what `cargo xtask test` sets up, and run where `HOOKWRIGHT_TEST_TOOLS` says that it did.
+//! They need what `cargo xtask test` sets up: where that is missing they fail, unless `HOOKWRIGHT_TEST_TOOLS` says `none`.
 
 use super::client::normal;
 use super::{git, push};
@@ -11,7 +11,15 @@ use std::process::Command;
 
 #[allow(clippy::disallowed_methods, reason = "says whether the tools of the tests are there")]
 fn tools() -> Option<PathBuf> {
-    std::env::var_os("HOOKWRIGHT_TEST_TOOLS").map(PathBuf::from)
+    let named = std::env::var_os("HOOKWRIGHT_TEST_TOOLS").map(PathBuf::from);
+    if named.as_ref().is_some_and(|named| named.as_os_str() == "none") {
+        return None;
+    }
+    let tools = named.unwrap_or_else(|| repository(".tools"));
+    let missing =
+        "fetch real clients with `cargo xtask test --set-up`, or leave these tests out with HOOKWRIGHT_TEST_TOOLS=none";
+    assert!(tools.join("venv/bin/python").exists() && tools.join("node/node_modules/acpx").exists(), "{missing}");
+    Some(tools)
 }
 
 fn escalated() -> World {

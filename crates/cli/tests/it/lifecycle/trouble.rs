@@ -43,7 +43,12 @@ fn the_first_timeout_is_tolerated_and_the_second_in_a_row_kills_the_servers_proc
     let done = run(&world, "*", &[("HOOKWRIGHT_HOOK_TIMEOUT_MS", "400")], &[]).code(0);
     let timed_out = |killed: bool| json!({"outcome": "timed_out", "after_ms": 400, "killed": killed});
     assert_eq!(of(&done, "todo")[..2], [timed_out(false), timed_out(true)], "{done}");
-    assert!(world.was_cancelled("todo"), "it was told before it was killed");
+    // What the first start of the server got: it was told of each timeout, of the second before it was killed.
+    let messages = world.messages("todo");
+    let is = |m: &Value, method: &str| m["method"] == method;
+    let second = messages.iter().rposition(|m| is(m, "initialize")).unwrap();
+    assert_eq!(messages.iter().filter(|m| is(m, "initialize")).count(), 2);
+    assert_eq!(messages[..second].iter().filter(|m| is(m, "notifications/cancelled")).count(), 2);
     let state = &done.records("tool_state")[0];
     assert_eq!((&state["tool"], &state["state"]), (&json!("todo"), &json!("restarting")), "{done}");
     assert!(
@@ -161,7 +166,7 @@ fn cancel_during_a_hook_ends_at_once_and_the_server_is_told() {
         let start = Instant::now();
         running.signal(Signal::INT);
         let done = running.finish().code(130);
-        assert!(start.elapsed() < Duration::from_secs(30), "{hook}: it took {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{hook}: it took {:?}", start.elapsed());
         assert_eq!(done.json()["status"], "cancelled");
         assert!(outcomes(&done).is_empty(), "{hook}: nothing is said of a hook that was not waited for");
         assert!(world.was_cancelled("todo"), "{hook}");
