@@ -71,13 +71,11 @@ impl Checks {
             Err(_) => {
                 let mut slow = self.slow();
                 // One that ends at this very moment takes its name out before: it must not stay.
-                match ended.try_recv() {
-                    Ok(read) => read,
-                    Err(_) => {
-                        slow.insert(schema);
-                        Err(format!("its value could not be checked against the schema within {LIMIT:?}"))
-                    }
+                if let Ok(read) = ended.try_recv() {
+                    return read;
                 }
+                slow.insert(schema);
+                Err(format!("its value could not be checked against the schema within {LIMIT:?}"))
             }
         }
     }

@@ -55,7 +55,7 @@ fn recorded(records: &[Value]) -> Asks {
             ("session_ended", _) => "_SessionEnd",
             ("lifecycle_answered", Some("session_start")) => "_SessionStart",
             ("lifecycle_answered", Some("prompt_submit")) => "_UserPromptSubmit",
-            ("lifecycle_answered", Some(effect)) if effect.ends_with(".stop") => "_Stop",
+            ("lifecycle_answered", Some(effect)) if effect.rsplit('.').next() == Some("stop") => "_Stop",
             _ => continue,
         };
         for answer in record["answers"].as_array().into_iter().flatten() {

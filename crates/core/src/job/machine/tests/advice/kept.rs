@@ -69,7 +69,7 @@ fn where_the_agent_can_not_go_on_after_an_objection_its_output_from_before_stand
             _ => None,
         });
         assert_eq!(kept.as_deref(), Some(kind), "the history says what went wrong");
-        let (replayed, _) = replay(&texts(&r.history)).unwrap();
+        let (replayed, _) = replay(texts(&r.history)).unwrap();
         assert_eq!(replayed, r.machine);
     }
 }
