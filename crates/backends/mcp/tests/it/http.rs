@@ -551,6 +551,7 @@ async fn servers_on_stdio_and_http_get_their_own_variables_and_no_others() {
         scope: None,
         idempotent: Vec::new(),
         trust_annotations: false,
+        passes: vec![],
         start_timeout_ms: 30_000,
     };
     let from = |name: &str| Secret::From { from: name.into() };
