@@ -40,7 +40,10 @@ fn world() -> World {
             .server("policy", json!([function("check", check)]))
             .server(
                 "work",
-                json!([function("echo", json!({"echo": true})), function("rich", json!([{"line": progress}, {"sleep_ms": 100}, rich]))]),
+                json!([
+                    function("echo", json!({"echo": true})),
+                    function("rich", json!([{"line": progress}, {"sleep_ms": 100}, rich]))
+                ]),
             )
             .hook(json!({"on": "pre_tool_call", "call": "policy.check"})),
     )
