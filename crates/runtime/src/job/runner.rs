@@ -40,6 +40,9 @@ use tools::next_change;
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
 type Ended = Result<std::thread::Result<Done>, Aborted>;
 
+/// Things of an agent that somebody else runs which are taken in at once.
+const AT_ONCE: usize = 256;
+
 pub(super) struct Runner {
     machine: Machine,
     /// The conversation of the session's earlier jobs.
@@ -204,10 +207,19 @@ impl Runner {
                     Wish::Cancel(by) => self.cancel(by)?,
                 },
                 () = self.workshop.children.changed() => {}
-                came = Outside::next(&mut self.outside) => match came {
-                    Came::Nothing => return Ok(End::Detached),
-                    came => self.came(came)?,
-                },
+                came = Outside::next(&mut self.outside) => {
+                    // What has come meanwhile goes into the same batch.
+                    let (mut came, mut room) = (Some(came), AT_ONCE);
+                    while let Some(something) = came {
+                        if matches!(something, Came::Nothing) {
+                            self.commit_and_go_on(&options.cancel).await?;
+                            return Ok(End::Detached);
+                        }
+                        self.came(something)?;
+                        room -= 1;
+                        came = if room > 0 { Outside::next(&mut self.outside).now_or_never() } else { None };
+                    }
+                }
                 ended = self.under_way.next() => {
                     self.ended.push_back(ended);
                     // What has ended meanwhile goes into the same batch.
