@@ -193,14 +193,15 @@ impl Settings {
 
     /// The store that a command finds in the current folder where no flag names one; none where it would find an error.
     fn found_db(&self) -> Option<PathBuf> {
+        let default = || Some(self.default_db()).filter(|db| !db.exists() || trust::knows_store(&self.env, db));
         let file = self.cwd.join(CONFIG_NAME);
         if !file.exists() {
-            return Some(self.default_db());
+            return default();
         }
         let bytes = read_bounded(&file, config::MAX_CONFIG_BYTES).ok()?;
         let parsed = config::parse_bytes(&bytes, CONFIG_NAME).ok()?;
         self.require_trust(&parsed, &file).ok()?;
-        Some(parsed.config.store.map_or_else(|| self.default_db(), |store| self.cwd.join(store)))
+        parsed.config.store.map_or_else(default, |store| Some(self.cwd.join(store)))
     }
 
     /// What makes the follow-up commands that are printed.
@@ -234,8 +235,10 @@ impl Settings {
 
     /// Whether a flag or a trusted configuration names the store.
     pub(crate) fn names_db(&self) -> CliResult<bool> {
-        let local = self.local_config()?.and_then(|(config, _)| config.store);
-        Ok(self.global.db.is_some() || self.config.store.is_some() || local.is_some())
+        if self.global.db.is_some() || self.config.store.is_some() {
+            return Ok(true);
+        }
+        Ok(self.local_config()?.is_some_and(|(config, _)| config.store.is_some()))
     }
 
     /// Begins to log, to stderr or the configuration's file. What becomes of tools' servers is told by the commands themselves: by default it

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// For commands that write: makes the file where there is none.
 pub(crate) fn open(settings: &Settings) -> CliResult<Arc<SqliteStore>> {
+    must_be_own(settings)?;
     let path = settings.db()?;
     if let Some(folder) = path.parent()
         && folder.file_name().is_some_and(|n| n == ".hookwright")
@@ -34,12 +35,45 @@ fn begin_file(path: &Path) -> bool {
     made || std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
 }
 
-/// For commands that look at or decide on what is there: a store that does not exist is an error, not an empty one.
+/// Refuses a store that is only found in the current folder and was not made there by this user's own commands, as one that came with a clone:
+/// its jobs say which programs are started, its rows what a person has decided, its sessions what a model has heard (SPEC §2). One without
+/// anything in it is nobody's.
+fn must_be_own(settings: &Settings) -> CliResult<()> {
+    if settings.names_db()? { Ok(()) } else { must_be_known(settings, &settings.db()?) }
+}
+
+/// As [`must_be_own`], of a store that nobody named.
+pub(crate) fn must_be_known(settings: &Settings, path: &Path) -> CliResult<()> {
+    let holds = std::fs::metadata(path).is_ok_and(|found| !found.is_file() || found.len() > 0);
+    if !holds || trust::knows_store(&settings.env, path) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} was not made by you here: its jobs say which programs are started, and what was decided in your name",
+        shown(path)
+    );
+    let name = crate::next::quoted(&shown(path));
+    let hint = match trust::file(&settings.env) {
+        Ok(_) => format!(
+            "if it came with the folder, remove it or use another (--db FILE); if it is yours, name it: --db {name}"
+        ),
+        Err(_) => format!(
+            "with neither XDG_CONFIG_HOME nor HOME set nobody knows what you made; if it is yours, name it: --db {name}"
+        ),
+    };
+    Err(CliError::usage(message).hint(hint))
+}
+
+/// For commands that look at or decide on what is there: a store that does not exist is an error, not an empty one. One that is written to must
+/// be this user's own, or named; looking needs no trust.
 pub(crate) fn existing(settings: &Settings, read_only: bool) -> CliResult<Arc<SqliteStore>> {
     let path = settings.db()?;
     if !path.exists() {
         return Err(CliError::failed(format!("there is no store at {}", shown(&path)))
             .hint("name it with --db, or go to the folder where the job was run"));
+    }
+    if !read_only {
+        must_be_own(settings)?;
     }
     let options = OpenOptions::new(node_name(), Arc::new(SystemClock));
     let options = if read_only { options.read_only() } else { options };
@@ -65,14 +99,8 @@ pub(crate) fn node_name() -> String {
     if name.is_empty() { "localhost".into() } else { name }
 }
 
-/// As [`existing`], for running jobs: with the crash points of tests. Jobs name the programs that they start, so a store that is only
-/// found in the current folder, as one that came with a clone, is not taken at its word (SPEC §2).
+/// As [`existing`], for running jobs: with the crash points of tests.
 pub(crate) fn open_existing(settings: &Settings) -> CliResult<Arc<SqliteStore>> {
     drop(existing(settings, true)?);
-    let path = settings.db()?;
-    if !settings.names_db()? && !trust::knows_store(&settings.env, &path) {
-        let message = format!("{} was not made by you here, and its jobs say which programs are started", shown(&path));
-        return Err(CliError::usage(message).hint("if you trust it, name it with --db"));
-    }
     open(settings)
 }

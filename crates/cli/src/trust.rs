@@ -83,9 +83,23 @@ fn store_mark(path: &Path) -> Option<String> {
 /// Remembers a store that this user's own command has just made. Where that can't be remembered, the store has to be named.
 pub(crate) fn remember_store(env: &Environment, path: &Path) {
     let Some(mark) = store_mark(path) else { return };
-    let Ok(mut trusted) = read(env) else { return };
-    trusted.insert(crate::settings::real(path), Trusted::Mark(mark));
-    let _ = write(env, &trusted);
+    let _ = change(env, |trusted| trusted.insert(crate::settings::real(path), Trusted::Mark(mark)));
+}
+
+/// Changes what is trusted; of processes that do it at once, none undoes what another one wrote.
+pub(crate) fn change<T>(env: &Environment, with: impl FnOnce(&mut BTreeMap<String, Trusted>) -> T) -> CliResult<T> {
+    let path = file(env)?;
+    let failed = |e: std::io::Error| CliError::usage(format!("{} can't be written: {e}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    // Beside the file, which is replaced by each change; the lock ends with the handle.
+    let lock = std::fs::File::create(path.with_extension("lock")).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let mut trusted = read(env)?;
+    let result = with(&mut trusted);
+    write(env, &trusted)?;
+    Ok(result)
 }
 
 /// Whether a store was made by this user's own command: what its jobs start may then be started again.
@@ -108,7 +122,7 @@ pub(crate) fn read(env: &Environment) -> CliResult<BTreeMap<String, Trusted>> {
 }
 
 /// Remembers, whole or not at all.
-pub(crate) fn write(env: &Environment, trusted: &BTreeMap<String, Trusted>) -> CliResult<()> {
+fn write(env: &Environment, trusted: &BTreeMap<String, Trusted>) -> CliResult<()> {
     let path = file(env)?;
     let failed = |e: std::io::Error| CliError::usage(format!("{} can't be written: {e}", path.display()));
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -124,6 +138,23 @@ pub(crate) fn write(env: &Environment, trusted: &BTreeMap<String, Trusted>) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_that_remember_at_once_none_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = Environment::with(&[("XDG_CONFIG_HOME", &folder.path().join("config").to_string_lossy())]);
+        let stores: Vec<PathBuf> = (0..24).map(|n| folder.path().join(format!("{n}.db"))).collect();
+        std::thread::scope(|scope| {
+            for store in &stores {
+                let env = &env;
+                scope.spawn(move || {
+                    std::fs::write(store, "1").unwrap();
+                    remember_store(env, store);
+                });
+            }
+        });
+        assert!(stores.iter().all(|store| knows_store(&env, store)));
+    }
 
     #[test]
     fn a_store_is_known_as_the_file_that_was_made_not_by_its_path() {

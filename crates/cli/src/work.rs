@@ -37,6 +37,7 @@ use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
+use hookwright_runtime::lifecycle;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
@@ -223,10 +224,9 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     let job_of_session = deps.clone();
     let end = attend(Box::pin(hookwright_runtime::job::run(deps, which, options, door.clone())), &cancel).await;
     if let Attended::Ended(Ok(End::Finished(_))) = &end
-        && !earlier_is_over
         && !is_child
     {
-        close_session(&job_of_session, &job, &door).await;
+        close_session(&job_of_session, &job, &door, earlier_is_over).await;
     }
     approver.abort();
     watcher.abort();
@@ -278,10 +278,18 @@ async fn left_behind(settings: &Settings, job: &str, first: &str) -> String {
     }
 }
 
-/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once.
-async fn close_session(deps: &Deps, job: &str, door: &Door) {
+/// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once. Where the job was over
+/// before, only an ask that a process left behind is done again.
+async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
+    let ended = async {
+        if was_over {
+            lifecycle::session_end_again(deps, job, door).await
+        } else {
+            lifecycle::session_end(deps, job, door).await
+        }
+    };
     tokio::select! {
-        ended = hookwright_runtime::lifecycle::session_end(deps, job, door) => {
+        ended = ended => {
             if let Err(error) = ended {
                 door.notice(&format!("_SessionEnd could not be asked: {error}"));
             }
@@ -339,6 +347,26 @@ pub(crate) async fn late_faults(
             }
         }
     }
+}
+
+/// Says what came of a job that is over already, as at its end: the code is that of its outcome. Nothing is started.
+pub(crate) async fn over(
+    settings: &Settings,
+    store: &Arc<SqliteStore>,
+    job: &str,
+    records: Vec<Record>,
+    outcome: Outcome,
+    style: Style,
+) -> CliResult {
+    let show = settings.next().command(&format!("jobs show {job}"));
+    let how = match &outcome {
+        Outcome::Completed { .. } => "completed".to_owned(),
+        Outcome::Failed { error } => format!("failed ({})", hookwright_core::text::shown(&error.message, 300)),
+        Outcome::Cancelled { by } => format!("was cancelled by {}", hookwright_core::text::escape(by)),
+    };
+    note(&format!("{job} is over, it {how}; nothing was done now: {show}"));
+    let (door, _asks) = Door::new(settings, records, style.output, style.approve)?;
+    report(store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
 }
 
 /// Says how it ended, and with which exit code.

@@ -73,6 +73,7 @@ impl Point {
             "session_start" => Some(Self::SessionStart),
             "prompt_submit" => Some(Self::UserPromptSubmit),
             "subagent_start" => Some(Self::SubagentStart),
+            "session_end" => Some(Self::SessionEnd),
             _ => match effect.rsplit_once('.')?.1 {
                 "stop" => Some(Self::Stop),
                 last if last.starts_with("post_compact") => Some(Self::PostCompact),
@@ -143,6 +144,8 @@ pub enum Skip {
     Declined,
     /// The agent's `max_turns` leaves no turn in which an objection could be heeded.
     NoTurnLeft,
+    /// After an objection the agent could not go on: the output that was objected to stands.
+    Kept,
 }
 
 /// What came of one server's hook.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: whatever goes wrong is an outcome of the hook, never an error of ours, and never an allow.
 
+use crate::checked;
 use crate::ports::tools::{CallOutcome, LateAnswer, Tools};
 use hookwright_core::answer::{self, Answer, Decision};
 use hookwright_core::chain::HookOutcome;
@@ -48,9 +49,6 @@ const WHY_CHARS: u32 = 500;
 
 /// Bytes of the further keys of an answer that are kept.
 const OTHER_BYTES: u64 = 16 * 1024;
-
-/// How long a new value is checked against a schema.
-const CHECK: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 5_000 });
 
 /// Milliseconds since `start`, to a hundredth.
 pub(crate) fn ms_since(start: Instant) -> f64 {
@@ -150,12 +148,9 @@ async fn read(result: Value, moment: Moment, schema: Schema<'_>) -> Result<Answe
             return answer::check(&answer, moment, None).map(|()| answer);
         }
     };
-    let check = tokio::task::spawn_blocking(move || answer::check(&answer, moment, Some(&schema)).map(|()| answer));
-    match tokio::time::timeout(CHECK, check).await {
-        Ok(Ok(read)) => read,
-        Ok(Err(_)) => Err("its value could not be checked".into()),
-        Err(_) => Err(format!("its value could not be checked against the schema within {CHECK:?}")),
-    }
+    let schema = Arc::new(schema);
+    let against = schema.clone();
+    checked::check(&schema, move || answer::check(&answer, moment, Some(&against)).map(|()| answer)).await
 }
 
 fn taken(answer: Answer, limits: &Limits, ms: f64) -> Asked {
@@ -188,10 +183,7 @@ mod tests {
 
     fn read_now(result: Value, schema: &Value) -> Result<Answer, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let read = runtime.block_on(read(result, Moment::PreToolCall, Schema::Is(schema)));
-        // The check goes on, and must not hold the test up.
-        runtime.shutdown_background();
-        read
+        runtime.block_on(read(result, Moment::PreToolCall, Schema::Is(schema)))
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 pub mod approvals;
 pub mod audit;
+mod checked;
 pub mod hook;
 pub mod job;
 pub mod lifecycle;

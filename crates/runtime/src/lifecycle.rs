@@ -6,7 +6,7 @@
 mod session;
 mod standing;
 
-pub use session::session_end;
+pub use session::{session_end, session_end_again, session_end_is_left};
 pub use standing::Standing;
 pub(crate) use standing::Watched;
 
@@ -39,6 +39,9 @@ struct Seen {
     listed: Option<HashMap<Point, Value>>,
 }
 
+/// The schema of a hook that a server lists, or why it can't be asked.
+type Listing = Result<Value, String>;
+
 /// One point to ask at.
 pub(crate) struct Round<'a> {
     pub(crate) tools: &'a dyn Tools,
@@ -68,12 +71,30 @@ impl Round<'_> {
         (answers, blobs)
     }
 
+    /// Which servers there are to be asked, each with what its listing came to.
+    pub(crate) async fn find<'s>(&self, servers: &'s [String]) -> Vec<(&'s String, Listing)> {
+        let found = join_all(servers.iter().map(async |server| (server, self.listed(server).await))).await;
+        found.into_iter().filter_map(|(server, listed)| Some((server, listed.transpose()?))).collect()
+    }
+
+    /// Asks servers that were found, at the same time; answers in their order.
+    pub(crate) async fn ask_found(&self, found: Vec<(&String, Listing)>) -> (Vec<LifecycleAnswer>, Vec<Blob>) {
+        let asked = join_all(found.into_iter().map(|(server, listed)| self.ask_listed(server, listed))).await;
+        let (answers, blobs): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        (answers, blobs.into_iter().flatten().collect())
+    }
+
     async fn ask_one(&self, server: &str) -> Option<(LifecycleAnswer, Option<Blob>)> {
+        let listed = self.listed(server).await.transpose()?;
+        Some(self.ask_listed(server, listed).await)
+    }
+
+    async fn ask_listed(&self, server: &str, listed: Listing) -> (LifecycleAnswer, Option<Blob>) {
         let answer = |outcome, ms| LifecycleAnswer { server: server.to_owned(), outcome, ms };
         let failed = |why: &str| LifecycleOutcome::Failed { why: text::reason(Some(why), WHY_CHARS) };
-        let schema = match self.listed(server).await {
-            Ok(schema) => schema?,
-            Err(why) => return Some((answer(failed(&why), 0.0), None)),
+        let schema = match listed {
+            Ok(schema) => schema,
+            Err(why) => return (answer(failed(&why), 0.0), None),
         };
         let run = self.run_of(server).1;
         let arguments = lifecycle::input(&schema, self.context, self.prompt, self.spec);
@@ -106,7 +127,7 @@ impl Round<'_> {
                 LifecycleOutcome::TimedOut { after_ms: self.lifecycle.timeout_ms, killed }
             }
         };
-        Some((answer(outcome, ms), blob))
+        (answer(outcome, ms), blob)
     }
 
     fn why_killed(&self) -> String {

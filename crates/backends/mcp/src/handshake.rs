@@ -11,6 +11,9 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
+/// How long a server that refused `initialize` has for `server/discover`.
+const AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
 /// What was agreed upon.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
@@ -74,6 +77,8 @@ pub(crate) async fn open(
             Err(Trouble::Failed(not_opened)) => return Err(not_opened),
         },
     };
+    // A server that refused has started: whatever it answers to the next request, it answers soon.
+    let limit = if refusal.is_some() { limit.min(AFTER_REFUSAL) } else { limit };
     match (discover(link, us, limit, secrets).await, refusal) {
         (Ok(session), _) => Ok(session),
         (Err(Trouble::Refused(why)), None) => Err(NotOpened::lasting(format!("it refused server/discover: {why}"))),
@@ -148,8 +153,9 @@ async fn discover(link: &Link, us: Us<'_>, limit: Duration, secrets: &Secrets) -
 }
 
 fn agree(link: &Link, session: &Session) {
-    if let Link::Http(http) = link {
-        http.agree(&session.revision);
+    match link {
+        Link::Http(http) => http.agree(&session.revision),
+        Link::Stdio(stdio) => stdio.pipe().agree(&session.revision),
     }
 }
 

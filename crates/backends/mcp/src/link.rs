@@ -115,8 +115,13 @@ impl Link {
     pub(crate) async fn kill(&self) {
         match self {
             Self::Stdio(link) => link.kill().await,
-            Self::Http(link) => link.close("the connection was given up"),
+            Self::Http(link) => link.close("it did not answer, and its connection was given up"),
         }
+    }
+
+    /// Whether the server's process is ours: only that can be killed.
+    pub(crate) fn is_ours(&self) -> bool {
+        matches!(self, Self::Stdio(_))
     }
 
     /// For the end of an error message: what a child wrote to its stderr last.

@@ -39,7 +39,8 @@ impl Secrets {
         self.0.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
     }
 
-    fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    /// A text without them.
+    pub(crate) fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for (variable, value) in &self.0 {
             if text.contains(value.as_str()) {

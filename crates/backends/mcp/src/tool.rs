@@ -328,7 +328,16 @@ impl Tool {
                 data: None,
             },
             Reply::Result { value, duplicate_key } => CallOutcome::Answered { result: value, duplicate_key },
-            Reply::Error { code, message, data } => CallOutcome::RpcError { code, message, data },
+            // An error is told in reasons, records and answers; a result is data, which hooks and models get as it is.
+            Reply::Error { code, message, data } => {
+                let secrets = &self.spec.secrets;
+                let shows = |data: &Value| matches!(secrets.hide(&data.to_string()), Cow::Owned(_));
+                CallOutcome::RpcError {
+                    code,
+                    message: secrets.hide(&message).into_owned(),
+                    data: data.filter(|data| !shows(data)),
+                }
+            }
             Reply::TimedOut { late } => CallOutcome::TimedOut { late },
             Reply::NotSent { why } => CallOutcome::NotSent { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
             Reply::Lost { why } => CallOutcome::Lost { why: shown(&why, WHY_CHARS, &self.spec.secrets) },
@@ -362,14 +371,18 @@ impl Tool {
         self.gone.cancelled().await;
     }
 
-    /// Kills the server that is connected, as one that does not answer; it is started again as after any death.
+    /// Kills the server that is connected, as one that does not answer; it is started again as after any death. One that runs elsewhere
+    /// can't be killed: its connection is given up, and made anew.
     pub(crate) async fn kill_server(&self, why: &str) -> bool {
         let Some(connection) = self.connection() else { return false };
-        *self.killed.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((Arc::downgrade(&connection), why.to_owned()));
+        let is_ours = connection.link.is_ours();
+        if is_ours {
+            *self.killed.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Arc::downgrade(&connection), why.to_owned()));
+        }
         // It is dead at once; what is waited for is that nobody takes it for connected any more.
         let _ = timeout(Duration::from_secs(1), connection.link.kill()).await;
-        true
+        is_ours
     }
 
     /// Why the server of a connection was killed by us, if it was.

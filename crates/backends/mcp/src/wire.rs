@@ -125,7 +125,10 @@ pub(crate) fn read(line: &[u8]) -> Result<Incoming<'_>, String> {
     }
 }
 
-/// The messages of a line: one, or several where the server sends a batch (revision 2025-03-26 lets it).
+/// The one revision that has batches.
+pub(crate) const BATCHES: &str = "2025-03-26";
+
+/// The messages of a line that is a batch.
 pub(crate) fn batch(line: &[u8]) -> Result<Vec<&RawValue>, String> {
     serde_json::from_slice(line).map_err(|e| e.to_string())
 }

@@ -208,10 +208,10 @@ impl Remote {
                 calls.clear();
                 StopReason::Refusal
             }
-            _ if !calls.is_empty() => StopReason::ToolCalls,
-            // It announced calls and made none.
-            StopReason::ToolCalls => StopReason::EndTurn,
-            stop => stop,
+            // What was cut off may be cut off in a call: whoever gets this turn makes none of them.
+            StopReason::MaxTokens => StopReason::MaxTokens,
+            StopReason::EndTurn | StopReason::ToolCalls if calls.is_empty() => StopReason::EndTurn,
+            StopReason::EndTurn | StopReason::ToolCalls => StopReason::ToolCalls,
         };
         let text = Some(draft.text).filter(|t| !t.is_empty());
         Turn { text, calls, stop, usage: draft.usage, provider_state: draft.state }

@@ -128,6 +128,8 @@ pub(crate) fn connect(site: &Site, access: Access, busy: &BusyLimit) -> rusqlite
     // A file is data: nothing in its schema may run code.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     conn.execute_batch("PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;")?;
     if access == Access::Write {
         conn.execute_batch(&format!(

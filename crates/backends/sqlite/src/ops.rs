@@ -9,7 +9,7 @@ pub(crate) mod forget;
 pub(crate) mod lease;
 pub(crate) mod session;
 
-use crate::error::Site;
+use crate::error::{OpError, Site};
 use crate::identity::Holder;
 use rusqlite::Connection;
 
@@ -21,6 +21,20 @@ pub(crate) struct Tx<'t> {
     pub(crate) now_ms: u64,
     /// How long the transaction waited for the file's lock: so long nobody else could write either.
     pub(crate) waited_ms: u64,
+}
+
+impl Tx<'_> {
+    /// A write that must have changed exactly one row did: one that SQLite passes over in silence is no success.
+    pub(crate) fn wrote_one(&self, changed: usize, what: &str) -> Result<(), OpError> {
+        if changed == 1 {
+            return Ok(());
+        }
+        let what = format!("{what} was written to {changed} rows instead of one, so nothing of this step was stored");
+        Err(self
+            .site
+            .failed("write to", &what, "check the file with `hookwright audit verify`, or restore a backup")
+            .into())
+    }
 }
 
 /// What an operation did, for the writer.

@@ -10,9 +10,12 @@ use ed25519_dalek::Signer as _;
 use hookwright_core::history::{Head, Record};
 use hookwright_core::job::Fact;
 use hookwright_core::text::escape;
-use hookwright_runtime::audit::{Asked, LargeValues};
+use hookwright_runtime::audit::{Asked, LargeValues, job_fault};
 use hookwright_runtime::ports::store::{ApprovalRow, Store};
 use std::path::Path;
+
+/// How often a job that goes on is looked at.
+const LOOKS: usize = 20;
 
 /// What is signed: a line that says what it is, then the canonical JSON of the heads.
 fn signed_text(heads: &[AuditHead]) -> String {
@@ -73,13 +76,13 @@ pub(crate) async fn run(settings: Settings, command: AuditCommand) -> CliResult 
             }
             let kept = kept.map(|k| k.heads).unwrap_or_default();
             let mut reports = vec![];
-            let rows = store.approvals(false).await?;
+            let approvals = store.approvals(false).await?;
             let present = jobs(&*store, job.as_deref()).await?;
             for id in &present {
                 let expected = kept.iter().find(|h| h.job == *id);
                 let (head, mut fault) = verify(&*store, id, expected).await?;
                 if fault.is_none() {
-                    fault = approval_rows(&*store, id, &rows).await?;
+                    fault = rows(&*store, id, &approvals).await?;
                 }
                 reports.push(AuditJob { job: id.clone(), records: head.records, head: head.hash, problem: fault });
             }
@@ -117,14 +120,25 @@ async fn jobs(store: &dyn Store, job: Option<&str>) -> CliResult<Vec<String>> {
     })
 }
 
-/// Compares the rows of a job's approvals with what its history says was asked.
-async fn approval_rows(store: &dyn Store, job: &str, rows: &[ApprovalRow]) -> CliResult<Option<String>> {
-    let mut rows = rows.iter().filter(|row| row.job == job).peekable();
-    if rows.peek().is_none() {
-        return Ok(None);
+/// Compares the rows of a job and of its approvals with what its history says. `all`: the approvals of all jobs, as they were a while ago.
+async fn rows(store: &dyn Store, job: &str, all: &[ApprovalRow]) -> CliResult<Option<String>> {
+    let mut fault = None;
+    for look in 0..LOOKS {
+        let before = store.job(job).await?;
+        let texts = store.records(job, 0).await?;
+        // Each was verified, or written since.
+        let records: Vec<Record> = texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+        let fresh = if look == 0 { vec![] } else { store.approvals(false).await? };
+        let approvals = if look == 0 { all } else { &fresh };
+        let approvals: Vec<&ApprovalRow> = approvals.iter().filter(|approval| approval.job == job).collect();
+        fault = job_fault(&before, &records).or_else(|| Asked::of(&records).faults(&approvals));
+        // A job that goes on meanwhile is looked at again, until nothing was written between the looks.
+        let after = store.job(job).await?;
+        if fault.is_none() || look > 0 && (before.records, before.status) == (after.records, after.status) {
+            break;
+        }
     }
-    let asked = Asked::of(store.records(job, 0).await?.iter().map(String::as_str));
-    Ok(rows.find_map(|row| asked.fault(row)))
+    Ok(fault)
 }
 
 /// Reads a whole history against its chain, and against a head that was kept.

@@ -92,7 +92,7 @@ pub(crate) async fn run(mut settings: Settings, args: CheckArgs) -> CliResult {
                 note(&format!("warning: {what}"));
             }
             crate::terminal::data(&text(&report));
-            if summary(&report.diagnostics).is_none() {
+            if summary(&report.diagnostics).is_none() && report.lifecycle.unknown.is_empty() {
                 note("no errors, no warnings");
             }
         }

@@ -25,9 +25,13 @@ const FOLDER: &str = ".hookwright/demo";
 const MARK: &str = ".hookwright-demo";
 
 pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
+    let here = settings.cwd.join(".hookwright").join("hookwright.db");
     let folder = if let Some(dir) = &args.dir {
         settings.cwd.join(dir)
     } else {
+        if settings.global.db.is_none() {
+            store::must_be_known(&settings, &here)?;
+        }
         store::prepare_folder(&settings.cwd.join(".hookwright"))?;
         settings.cwd.join(FOLDER)
     };
@@ -44,7 +48,7 @@ pub(crate) async fn run(mut settings: Settings, args: DemoArgs) -> CliResult {
     let db = match (&settings.global.db, &args.dir) {
         (Some(db), _) => settings.cwd.join(db),
         (None, Some(_)) => folder.join("hookwright.db"),
-        (None, None) => settings.cwd.join(".hookwright").join("hookwright.db"),
+        (None, None) => here,
     };
     settings.global.db = Some(db.clone());
     note(&format!("A scripted model works on a real git repository in {}.", shown(&made.work)));

@@ -128,12 +128,17 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     }
     let store = store::open_existing(&settings)?;
     let jobs = if let Some(job) = &args.job {
-        let row = store.job(job).await?;
-        if row.status.is_final() {
-            return Err(CliError::failed(format!("{} is over", row.job.id))
-                .hint(format!("look at it with `{}`", settings.next().command(&format!("jobs show {}", row.job.id)))));
+        let id = store.job(job).await?.job.id;
+        // The row says so too, but only the history can't be changed unseen.
+        let records = records(&*store, &id).await?;
+        // Only what was begun at its session's end, and has no end, is left to do.
+        let is_left = async || hookwright_runtime::lifecycle::session_end_is_left(&*store, &id).await;
+        if let Some(outcome) = history::outcome(&records).cloned()
+            && !is_left().await.unwrap_or(false)
+        {
+            return work::over(&settings, &store, &id, records, outcome, style(&settings, &args.how)).await;
         }
-        vec![row.job.id]
+        vec![id]
     } else {
         let rows = store.jobs(true, u32::MAX).await?;
         let idle = rows.iter().rev().filter(|row| !row.running && !family::is_with_parent(row, &rows));

@@ -6,7 +6,7 @@ use crate::settings::{CONFIG_NAME, Settings, faults, manifest_digests, read_conf
 use crate::setup;
 use crate::terminal::note;
 use crate::trust::{self, Trusted};
-use hookwright_core::config::Config;
+use hookwright_core::config::{Config, Secrets};
 use hookwright_core::diagnostic::{Diagnostic, mask};
 use hookwright_core::manifest::{McpDecl, Secret};
 use hookwright_core::text::escape;
@@ -16,20 +16,16 @@ use std::path::Path;
 pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
     let file = settings.cwd.join(args.file.as_deref().unwrap_or(CONFIG_NAME.as_ref()));
     if args.remove {
-        let mut trusted = trust::read(&settings.env)?;
-        if trusted.remove(&real(&file)).is_none() {
+        if trust::change(&settings.env, |trusted| trusted.remove(&real(&file)))?.is_none() {
             return Err(CliError::usage(format!("{} is not trusted", shown(&file))));
         }
-        trust::write(&settings.env, &trusted)?;
         note(&format!("{} is trusted no longer", shown(&file)));
         return Ok(exit::OK);
     }
     let parsed = read_config(&file, settings.terminal)?;
     let runs = what_runs(settings, &parsed.config, &file)?;
     let now = Trusted::config(&file, &parsed.sha256, &manifest_digests(&parsed.config, &file));
-    let mut trusted = trust::read(&settings.env)?;
-    let then = trusted.insert(real(&file), now.clone());
-    trust::write(&settings.env, &trusted)?;
+    let then = trust::change(&settings.env, |trusted| trusted.insert(real(&file), now.clone()))?;
     note(&format!("trusted: {} as it is now ({})", shown(&file), &now.digest()[..12]));
     for change in then.iter().flat_map(|then| then.changes(&now)) {
         note(&format!("  since it was trusted last: {change}"));
@@ -51,6 +47,12 @@ fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<Vec
         let (tenant, found) = setup::read_all(tenant.clone(), folders).map_err(nothing)?;
         if found.iter().any(Diagnostic::is_error) {
             return Err(nothing(faults(&found, settings.terminal)));
+        }
+        if let Some(names) = secrets_of(&tenant.config.secrets) {
+            lines.push(format!(
+                "tenant {}: its plugins may take {names} from your environment",
+                escape(&tenant.config.id)
+            ));
         }
         for plugin in &tenant.plugins {
             lines.push(format!("plugin {}", shown(&plugin.folder.join(setup::MANIFEST_NAME))));
@@ -76,6 +78,15 @@ fn of_tool(mcp: &McpDecl) -> String {
             format!("runs    {}{}", words.join(" "), taken(env))
         }
         McpDecl::Http { url, headers } => format!("reaches {url}{}", taken(headers)),
+    }
+}
+
+/// The variables that a tenant's plugins may take, in words.
+fn secrets_of(secrets: &Secrets) -> Option<String> {
+    match secrets {
+        Secrets::Any => Some("any variable".to_owned()),
+        Secrets::Named(names) if names.is_empty() => None,
+        Secrets::Named(names) => Some(names.iter().map(|name| escape(name)).collect::<Vec<_>>().join(", ")),
     }
 }
 

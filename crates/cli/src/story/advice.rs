@@ -3,17 +3,20 @@
 use super::line::Line;
 use super::look::{Look, Role};
 use super::{units, values};
+use hookwright_core::job::JobError;
 use hookwright_core::lifecycle::{Delivered, LifecycleAnswer, LifecycleOutcome, Point, Skip};
 use hookwright_core::stored::Stored;
 use hookwright_core::text;
 
 /// Why nobody is asked.
-pub(crate) fn skipped(skip: Skip) -> &'static str {
-    match skip {
+pub(crate) fn skipped(skip: Skip, failure: Option<&JobError>) -> String {
+    let why = match skip {
         Skip::BudgetUsedUp => "the session's rejections are used up",
         Skip::Declined => "the objection was heard, and the model ended its turn again",
         Skip::NoTurnLeft => "the agent's max_turns leaves no turn for an objection",
-    }
+        Skip::Kept => "the agent could not go on after an objection, and its output from before stands",
+    };
+    failure.map_or_else(|| why.to_owned(), |failure| format!("{why}: {}: {}", failure.kind, failure.message))
 }
 
 /// How an outcome is marked, coloured and called.

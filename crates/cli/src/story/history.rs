@@ -272,8 +272,10 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }
-        Command::AskLifecycle { point, servers, skip, .. } => match skip {
-            Some(skip) => line.plain(&format!("{} is not asked: ", point.function())).plain(advice::skipped(*skip)),
+        Command::AskLifecycle { point, servers, skip, failure, .. } => match skip {
+            Some(skip) => line
+                .plain(&format!("{} is not asked: ", point.function()))
+                .plain(&advice::skipped(*skip, failure.as_deref())),
             None => line.plain(&format!("asks {} of {}", point.function(), servers.join(", "))),
         },
         Command::CallModel { turn, .. } => line.plain(&format!("asks the model for turn {turn}")),
@@ -410,7 +412,8 @@ fn value(label: &str, stored: &Stored, look: Look) -> String {
         Some(value) => {
             line.add(Role::Dim, &units::bytes(stored.bytes)).end(look) + &block(&values::text(value), VALUE_ROWS, look)
         }
-        None => line.add(Role::Dim, &values::elsewhere(stored)).end(look),
+        // What is there was loaded before.
+        None => line.add(Role::Dim, &values::deleted(stored)).end(look),
     }
 }
 

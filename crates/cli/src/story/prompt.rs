@@ -50,7 +50,7 @@ const NOTE_CHARS: usize = 2_000;
 impl<'a> Prompt<'a> {
     /// A question about an approval whose values are loaded; the second part is what to show first.
     pub(crate) fn new(approval: &'a Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> (Self, String) {
-        let question = question(approval, expires_ms, now_ms, look, next);
+        let question = question(approval, expires_ms, now_ms, look, Some(next));
         let prompt = Self { approval, look, left_out: question.left_out, pages: None };
         let text = question.text + &prompt.ask();
         (prompt, text)
@@ -140,9 +140,9 @@ impl<'a> Prompt<'a> {
 
 /// Everything about an approval, at any length; for `approvals show`.
 pub(crate) fn in_full(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> String {
-    let question = question(approval, expires_ms, now_ms, look, next);
+    let question = question(approval, expires_ms, now_ms, look, Some(next));
     if question.left_out == 0 && approval.changes.is_empty() {
-        return question.text;
+        return question.text + &details::bound_to(approval, look);
     }
     question.text + &details::Pages::of(approval, look).rest()
 }

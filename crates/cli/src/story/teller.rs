@@ -47,6 +47,8 @@ pub(crate) enum Approvals {
     Prompted,
     /// The story shows them in full, and how to decide elsewhere.
     Told,
+    /// The same without how to decide: a flag does.
+    Answered,
 }
 
 /// A hook that was asked and has not answered.
@@ -80,6 +82,8 @@ pub(crate) struct Teller {
     so_far: String,
     /// The last turn's text, where it was not told yet: it may be the output.
     untold: Option<Stored>,
+    /// An untold text that was objected to, and its turn's place: it may be the output until another one stands.
+    objected: Option<(String, Stored)>,
     turn: u32,
     tally: Tally,
     shown_output: bool,
@@ -107,6 +111,7 @@ impl Teller {
             streamed: None,
             so_far: String::new(),
             untold: None,
+            objected: None,
             turn: 0,
             tally: Tally::default(),
             shown_output: false,
@@ -279,7 +284,8 @@ impl Teller {
                     "restarting" => ('!', Role::Warn),
                     _ => (' ', Role::Good),
                 };
-                let line = Line::at("tool", mark).plain(tool).plain(" is ").add(role, state);
+                let verb = if state == "failed" { " has " } else { " is " };
+                let line = Line::at("tool", mark).plain(tool).plain(verb).add(role, state);
                 match why {
                     // What a note has said already in full.
                     Some(why) if self.last_note.contains(why.as_str()) => self.put(line),
@@ -324,7 +330,9 @@ impl Teller {
                 let expiry = format!(" (expires after {})", text::duration(approval.expires_after_ms));
                 self.put(line.plain(": approval ").add(Role::Strong, &approval.id).add(Role::Dim, &expiry));
             }
-            Command::AskLifecycle { effect, point, skip, .. } => self.lifecycle_begun(effect, *point, *skip),
+            Command::AskLifecycle { effect, point, skip, failure, .. } => {
+                self.lifecycle_begun(effect, *point, *skip, failure.as_deref());
+            }
             Command::Compact { effect, plan, .. } if plan.summary_tokens > 0 => {
                 let line =
                     Line::at(place(effect), ' ').plain("the window is nearly full: the model is asked for a summary");

@@ -86,6 +86,12 @@ pub(crate) fn elsewhere(stored: &Stored) -> String {
     format!("({}, stored as {digest})", units::bytes(stored.bytes))
 }
 
+/// What stands for a value that was deleted.
+pub(crate) fn deleted(stored: &Stored) -> String {
+    let digest: String = stored.sha256.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    format!("({}, deleted; its digest {digest} is kept)", units::bytes(stored.bytes))
+}
+
 /// A value as text: a string as it is, content blocks as what they hold, anything else as indented JSON. Not escaped.
 pub(crate) fn text(value: &Value) -> Cow<'_, str> {
     match value {

@@ -42,7 +42,11 @@ impl Door {
         let printer = match output {
             Output::Json => None,
             Output::Text => {
-                let approvals = if approve == Approve::Ask { Approvals::Prompted } else { Approvals::Told };
+                let approvals = match approve {
+                    Approve::Ask => Approvals::Prompted,
+                    Approve::Wait => Approvals::Told,
+                    Approve::Yes | Approve::No => Approvals::Answered,
+                };
                 let printer = Printer::new(settings.look(), approvals, next.clone(), Box::new(std::io::stderr()))
                     .map_err(|e| CliError::failed(format!("the story can't be told: {e}")))?;
                 if !earlier.is_empty() {

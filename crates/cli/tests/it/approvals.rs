@@ -88,7 +88,34 @@ fn a_detached_job_goes_on_after_the_yes_and_makes_the_call_once_with_what_was_ap
     assert_eq!(done.json()["status"], "completed");
     assert_eq!(world.calls("git"), [("push".to_owned(), json!({"branch": "release"}))]);
     assert_eq!(world.calls("policy").len(), 2, "a recorded answer is never asked again");
-    world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(1).tells(&["is over", "jobs show"]);
+    // One that is over is what it came to: a script that resumes after a crash needs to know no more.
+    let again = world.call(&["jobs", "resume", &job, "--db", "jobs.db"]).code(0);
+    assert_eq!(again.out.trim(), "done", "{again}");
+    again.tells(&["is over, it completed", "nothing was done now", "jobs show"]);
+    let again = world.call(&["jobs", "resume", &job, "--db", "jobs.db", "--output", "json"]).code(0);
+    assert_eq!((&again.json()["status"], &again.json()["output"]), (&json!("completed"), &done.json()["output"]));
+    assert_eq!(world.calls("git").len(), 1);
+}
+
+#[test]
+fn what_a_yes_is_bound_to_is_shown_in_full_and_how_to_decide_only_where_nobody_has() {
+    let plugin = Plugin::new("p")
+        .server("policy", json!([function("check", says("escalate", json!({"reason": "hm"})))]))
+        .server("git", json!([function("push", json!({"text": "pushed"}))]))
+        .hook(json!({"on": "pre_tool_call", "call": "policy.check"}));
+    let turns = json!([{"call": {"tool": "git.push", "with": {"branch": "main"}}}, {"say": "done"}]);
+    let world = World::with(plugin.turns(turns));
+    world.run(&["--detach"]).code(4);
+    let id = world.open_approval();
+    let json = approvals(&world, &["show", &id, "--output", "json"]).json();
+    let text = approvals(&world, &["show", &id]).out;
+    for key in ["digest", "schema_sha256"] {
+        assert!(text.contains(json[key].as_str().unwrap()), "{key}: {text}");
+    }
+    assert!(text.contains("approvals approve"), "{text}");
+    let told = world.run(&["--approve", "yes", "--output", "text"]).code(0);
+    assert!(!told.err.contains("approvals approve"), "{told}");
+    told.tells(&["A person is asked before a call", "approved by"]);
 }
 
 #[test]

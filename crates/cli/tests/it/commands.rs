@@ -176,6 +176,34 @@ fn secrets_are_only_those_that_the_tenant_allows() {
 }
 
 #[test]
+fn a_secret_that_servers_put_into_errors_is_in_no_story_record_or_answer() {
+    let world = World::new();
+    let failing =
+        |name: &str| json!({"tools": [function(name, json!({"error": {"code": -1, "message": "bad s3cr3t-value"}}))]});
+    let env = json!({"env": {"TOKEN": {"from": "MY_TOKEN"}}});
+    Plugin::new("p")
+        .scripted("git", failing("push"), env.clone())
+        .scripted("policy", failing("check"), env)
+        .hook(json!({"on": "post_tool_call", "call": "policy.check"}))
+        .turns(json!([{"call": {"tool": "git.push", "with": {}}}, {"expect": "policy.check", "say": "done"}]))
+        .save(&world);
+    world.write("c.yaml", "tenants: [{ id: t, plugins: [p], secrets: [MY_TOKEN] }]\n");
+    let args = ["--config", "c.yaml", "run", "--db", "jobs.db", "--input", "x", "--output", "json"];
+    let mut command = world.hookwright(&args);
+    command.env("MY_TOKEN", "s3cr3t-value");
+    let done = Running::start(command).finish().code(0);
+    assert!(done.out.contains("bad [MY_TOKEN]"), "{done}");
+    let mut text = world.hookwright(&args[..7]);
+    text.env("MY_TOKEN", "s3cr3t-value");
+    let told = Running::start(text).finish().code(0);
+    for said in [&done.out, &done.err, &told.out, &told.err] {
+        assert!(!said.contains("s3cr3t"), "{said}");
+    }
+    let db = std::fs::read(world.path("jobs.db")).unwrap();
+    assert!(!db.windows(6).any(|bytes| bytes == b"s3cr3t"), "it stands in the store");
+}
+
+#[test]
 fn a_run_says_once_why_a_server_is_down() {
     let words = "some words that a server says before it goes, long enough for more than one line; ".repeat(2);
     let start = json!([{"stderr": format!("{words}the last word\n")}, {"exit": 1}]);
@@ -202,6 +230,7 @@ fn trust_lists_what_will_run_and_what_has_changed() {
         "runs",
         "scripted-mcp",
         "reaches https://h.example/mcp, gets KEY",
+        "tenant team: its plugins may take KEY from your environment",
     ]);
     let manifest = std::fs::read_to_string(world.path("q/plugin.yaml")).unwrap();
     world.write("q/plugin.yaml", manifest + "# changed\n");
@@ -463,4 +492,24 @@ fn columns_counts_where_no_terminal_says_how_wide_lines_are() {
     };
     assert_eq!((show("60"), show("100"), show("odd")), (60, 100, 80));
     assert!(wide("50") <= 50);
+}
+
+#[test]
+fn check_that_warns_does_not_say_that_there_are_no_warnings() {
+    let world = World::with(Plugin::new("p").server("l0", json!([])).turns(json!([{"say": "done"}])));
+    let mut command = world.hookwright(&["check", "p"]);
+    command.env("MCP_HOOK_SERVERS", "l0,zz");
+    let done = Running::start(command).finish().code(0);
+    assert!(!done.err.contains("no warnings"), "{done}");
+    done.tells(&["warning: lifecycle hooks are allowed for zz"]);
+    world.call(&["check", "p"]).code(0).tells(&["no errors, no warnings"]);
+}
+
+#[test]
+fn a_manifest_that_is_too_large_is_not_measured_by_what_was_read_of_it() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    world.write("p/plugin.yaml", "#".repeat(2_000_000));
+    let said = world.call(&["check", "p"]).code(2);
+    assert!(!said.err.contains("1048577"), "{said}");
+    said.tells(&["more than 1048576 bytes"]);
 }

@@ -229,8 +229,8 @@ fn every_point_of_a_session_is_asked_in_order_with_the_context_that_it_declares(
     assert_eq!(calls[3], ("_SessionEnd".to_owned(), context.take()), "unknown `_names` are never called");
     let history = done.json()["history"].clone();
     let kinds: Vec<&str> =
-        history.as_array().unwrap().iter().rev().take(2).map(|r| r["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["session_ended", "finished"]);
+        history.as_array().unwrap().iter().rev().take(3).map(|r| r["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["session_ended", "begun", "finished"]);
     let job = done.json()["job"].as_str().unwrap().to_owned();
     world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
     world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
@@ -319,7 +319,7 @@ fn the_story_and_the_history_tell_every_outcome() {
         "quiet._Stop",
         "nothing",
         "the model is told, and goes on",
-        "_Stop is not asked: the objection was heard",
+        "_Stop is not asked:\n          │ the objection was heard, and the model ended its turn again",
     ];
     let done = run(&world, "*", &variables, &["--output", "text"]).code(0).tells(&told);
     assert!(!done.err.contains('\u{1b}'), "{done}");

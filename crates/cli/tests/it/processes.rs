@@ -134,7 +134,7 @@ fn a_job_that_nobody_runs_is_cancelled_at_once_and_nothing_is_called() {
     let job = only_job(&world);
     world.call(&["jobs", "cancel", &job, "--db", "jobs.db", "--as", "Ada"]).code(0);
     assert_eq!(jobs(&world)[0]["status"], "cancelled");
-    resume(&world, &job).code(1).tells(&["is over"]);
+    resume(&world, &job).code(130).tells(&["is over, it was cancelled by Ada"]);
     world.call(&["jobs", "cancel", &job, "--db", "jobs.db"]).code(1).tells(&["is over"]);
     world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
     assert_eq!(world.calls("git").len(), 1);

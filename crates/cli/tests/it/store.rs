@@ -137,6 +137,9 @@ fn a_cut_tail_and_a_rewritten_whole_are_found_against_a_head_kept_elsewhere() {
     let (world, _) = finished();
     world.write("head.json", world.call(&["audit", "head", "--db", "jobs.db"]).code(0).out);
     edit(&world, "DELETE FROM records WHERE seq = (SELECT max(seq) FROM records)");
+    let report = verify(&world, &[]).code(1).json();
+    assert!(report["jobs"][0]["problem"].as_str().unwrap().contains("the job's row was changed"), "{report}");
+    edit(&world, "UPDATE jobs SET records = records - 1, status = 'running'");
     verify(&world, &[]).code(0);
     let report = verify(&world, &["--head", "head.json"]).code(1).json();
     assert!(report["jobs"][0]["problem"].as_str().unwrap().contains("1 records at the end are missing"), "{report}");
@@ -176,7 +179,8 @@ fn values_can_be_deleted_and_the_history_still_verifies() {
     verify(&world, &[]).code(0);
     let history = world.call(&["jobs", "history", &job, "--db", "jobs.db", "--output", "json"]).code(0);
     assert!(!history.out.contains("\"pushed\"") && !history.out.contains("Do it."), "{history}");
-    world.call(&["jobs", "show", &job, "--db", "jobs.db"]).code(0);
+    let shown = world.call(&["jobs", "show", &job, "--db", "jobs.db"]).code(0).out;
+    assert!(shown.matches(", deleted; its digest ").count() == 2 && !shown.contains("stored as"), "{shown}");
     world.call(&["jobs", "history", &job, "--db", "jobs.db"]).code(0);
 }
 
@@ -235,4 +239,135 @@ fn commands_that_only_look_leave_one_file_and_make_none() {
     for beside in ["jobs.db-wal", "jobs.db-shm"] {
         assert!(!world.path(beside).exists(), "{beside}");
     }
+}
+
+/// A world with a job that waits in the folder's own store.
+fn waiting() -> World {
+    let plugin = Plugin::new("p")
+        .server("policy", json!([function("check", says("escalate", json!({"reason": "hm"})))]))
+        .server("git", json!([function("push", json!({"text": "pushed"}))]))
+        .hook(json!({"on": "pre_tool_call", "call": "policy.check"}));
+    let turns = json!([{"call": {"tool": "git.push", "with": {}}}, {"say": "done"}]);
+    let world = World::with(plugin.turns(turns));
+    world.call(&["run", "--plugin", "p", "--input", "x", "--detach"]).code(4);
+    world
+}
+
+/// Puts another file in the store's place, as a clone brings one: with the same bytes.
+fn came_with_the_folder(world: &World) {
+    let db = world.path(".hookwright/hookwright.db");
+    std::fs::copy(&db, world.path("copy")).unwrap();
+    std::fs::rename(world.path("copy"), &db).unwrap();
+}
+
+#[test]
+fn a_store_that_came_with_the_folder_is_written_to_only_where_it_is_named() {
+    let world = waiting();
+    let list = world.call(&["approvals", "list", "--output", "json"]).code(0).json();
+    let (ap, job) = (list["approvals"][0]["id"].as_str().unwrap(), list["approvals"][0]["job"].as_str().unwrap());
+    came_with_the_folder(&world);
+    let run = ["run", "--plugin", "p", "--input", "x", "--detach"];
+    let acp = ["acp", "--plugin", "p"];
+    let demo = ["demo", "--approve", "no"];
+    for args in [
+        &run[..],
+        &acp,
+        &demo,
+        &["jobs", "resume", "--all"],
+        &["jobs", "cancel", job],
+        &["jobs", "forget", job],
+        &["approvals", "approve", ap],
+        &["approvals", "deny", ap],
+    ] {
+        let said = world.call(args).code(2);
+        assert!(said.out.is_empty(), "{said}");
+        said.tells(&["was not made by you here", "--db .hookwright/hookwright.db", "remove it"]);
+    }
+    assert_eq!(world.calls("git").len(), 0);
+    // Looking needs no trust; a store that is named is used, and so are the commands that are printed then.
+    for args in [&["jobs", "list"][..], &["jobs", "show", job], &["approvals", "show", ap], &["audit", "verify"]] {
+        world.call(args).code(0);
+    }
+    let db = ["--db", ".hookwright/hookwright.db"];
+    world.call(&[&run[..], &db].concat()).code(4).tells(&["jobs resume --all --db .hookwright/hookwright.db"]);
+    world.call(&[&["approvals", "approve", ap][..], &db].concat()).code(0);
+    world.call(&[&["jobs", "resume", job][..], &db].concat()).code(0);
+    assert_eq!(world.calls("git").len(), 1);
+    // With the store gone, the folder gets one of its own, which is known.
+    std::fs::remove_file(world.path(".hookwright/hookwright.db")).unwrap();
+    world.call(&run).code(4);
+    world.call(&["jobs", "resume", "--all", "--approve", "yes"]).code(0);
+}
+
+#[test]
+fn a_store_that_answers_its_own_approvals_is_refused_even_where_it_is_named() {
+    let world = waiting();
+    let db = Connection::open(world.path(".hookwright/hookwright.db")).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER e AFTER INSERT ON approvals BEGIN INSERT INTO inbox (job, what) VALUES (new.job, json_object('kind', 'decided', \
+         'approval', new.id, 'decision', json_object('approve', json('true'), 'by', 'alice', 'verified', json('true'), 'note', null, \
+         'digest', json_extract(new.approval, '$.digest'), 'at_ms', new.opened_ms))); END",
+    )
+    .unwrap();
+    drop(db);
+    let run = ["run", "--plugin", "p", "--input", "x", "--approve", "wait", "--db", ".hookwright/hookwright.db"];
+    let said = world.call(&run).code(1);
+    assert!(!said.err.contains("approved by alice"), "{said}");
+    said.tells(&["the trigger e on approvals is not Hookwright's", "--db"]);
+    assert_eq!(world.calls("git").len(), 0);
+}
+
+#[test]
+fn a_row_that_is_not_what_the_history_says_is_found_and_resume_goes_by_the_history() {
+    let world = waiting();
+    let problem = || {
+        let report = world.call(&["audit", "verify", "--output", "json"]);
+        report.json()["jobs"][0]["problem"].as_str().unwrap_or_default().to_owned()
+    };
+    let db = Connection::open(world.path(".hookwright/hookwright.db")).unwrap();
+    assert_eq!(problem(), "");
+    for (column, value) in [
+        ("tenant", "'other'"),
+        ("agent", "'other'"),
+        ("session", "'other'"),
+        ("parent", "'job_other'"),
+        ("records", "1"),
+        ("status", "'completed'"),
+    ] {
+        let (from, to) = (format!("UPDATE jobs SET {column} = {value}"), format!("SELECT {column} FROM jobs"));
+        let was: rusqlite::types::Value = db.query_row(&to, [], |row| row.get(0)).unwrap();
+        db.execute(&from, []).unwrap();
+        assert!(problem().contains("the job's row was changed"), "{column}: {}", problem());
+        db.execute(&format!("UPDATE jobs SET {column} = ?1"), [was]).unwrap();
+    }
+    db.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM approvals; DELETE FROM approvals").unwrap();
+    assert!(problem().contains("is missing"), "{}", problem());
+    db.execute_batch("INSERT INTO approvals SELECT * FROM temp.kept").unwrap();
+    assert_eq!(problem(), "");
+    db.execute_batch("UPDATE jobs SET status = 'completed'").unwrap();
+    drop(db);
+    let id = world.call(&["jobs", "list", "--output", "json"]).json()["jobs"][0]["job"].as_str().unwrap().to_owned();
+    world.call(&["jobs", "resume", &id, "--approve", "yes"]).code(0);
+    assert_eq!((world.calls("git").len(), problem().as_str()), (1, ""));
+}
+
+#[test]
+fn a_bad_row_of_an_approval_stops_nothing_but_itself() {
+    let world = waiting();
+    world.call(&["run", "--plugin", "p", "--input", "x", "--detach"]).code(4);
+    for change in ["state = 'approved', decision = '{}'", "state = 'denied', decision = 'x'", "approval = 'x'"] {
+        let db = Connection::open(world.path(".hookwright/hookwright.db")).unwrap();
+        db.execute(&format!("UPDATE approvals SET {change} WHERE n = 1"), []).unwrap();
+        drop(db);
+        let report = world.call(&["audit", "verify", "--output", "json"]).code(1).json();
+        let problems: Vec<&Value> = report["jobs"].as_array().unwrap().iter().map(|j| &j["problem"]).collect();
+        assert!(problems.iter().any(|p| p.is_null()) && problems.iter().any(|p| p.is_string()), "{report}");
+        world.call(&["approvals", "list", "--all"]).code(0);
+    }
+    let jobs = world.call(&["jobs", "list", "--output", "json"]).json();
+    let (newest, oldest) = (jobs["jobs"][0]["job"].as_str().unwrap(), jobs["jobs"][1]["job"].as_str().unwrap());
+    world.call(&["jobs", "resume", newest, "--approve", "yes"]).code(0);
+    // Its row is put right by its history, and asked again.
+    world.call(&["jobs", "resume", oldest, "--approve", "yes"]).code(0);
+    assert_eq!(world.calls("git").len(), 2);
 }

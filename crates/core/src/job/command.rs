@@ -1,6 +1,6 @@
 //! What a machine wants done.
 
-use super::spec::Outcome;
+use super::spec::{JobError, Outcome};
 use crate::FunctionName;
 use crate::approval::{Approval, Grant};
 use crate::compaction::Plan;
@@ -130,6 +130,9 @@ pub enum Command {
         /// Why nobody is asked; then `servers` is empty.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skip: Option<Skip>,
+        /// What would have failed the job, where an output stands that was objected to (`skip` is `kept`). Since logic 3.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<JobError>>,
     },
     /// Nobody needs to decide this any more.
     CloseApproval {

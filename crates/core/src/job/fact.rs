@@ -223,12 +223,13 @@ pub enum Fact {
         /// Who.
         by: String,
     },
-    /// The job is over. Only [`Fact::SessionEnded`] may follow.
+    /// The job is over. Only the beginning of the ask at the session's end, and [`Fact::SessionEnded`], may follow.
     Finished {
         /// How.
         outcome: Outcome,
     },
-    /// The session was closed whose last job this is: what `_SessionEnd` said. Changes nothing for the machine; stands once at most.
+    /// The session was closed whose last job this is: what `_SessionEnd` said. Changes nothing for the job; stands once at most, since
+    /// logic 3 after its beginning (an `ask_lifecycle` of its own).
     SessionEnded {
         /// What came of it, in the order of the job's `lifecycle.servers`; servers that don't list the function are left out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

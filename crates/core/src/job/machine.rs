@@ -145,6 +145,7 @@ impl Machine {
             | Fact::HookLate { .. }
             | Fact::ToolLate { .. }
             | Fact::DecisionIgnored { .. } => return Ok(out),
+            Fact::Begun { command } if self.session_end_begun(command) => return Ok(out),
             Fact::Begun { command } => return self.begun(at_ms, command, fact).map(|()| out),
             Fact::Finished { outcome } => {
                 let Phase::Finishing(due) = &self.phase else {
@@ -156,10 +157,7 @@ impl Machine {
                 self.phase = Phase::Finished(due.clone());
                 return Ok(out);
             }
-            Fact::SessionEnded { .. } => {
-                let Phase::Finished(_) = self.phase else { return Err(Mismatch::unexpected(fact)) };
-                return self.advice.session_ended(fact).map(|()| out);
-            }
+            Fact::SessionEnded { answers } => return self.end_session(fact, answers).map(|()| out),
             Fact::Cancelled { by } => {
                 if matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) {
                     return Ok(out);
@@ -328,8 +326,8 @@ impl Machine {
             (Phase::Model, Fact::ModelAnswered { .. }) => self.answered(fact, out),
             (Phase::Model, Fact::ModelFailed { fault, message, sent, .. }) => match fault {
                 ModelFault::ContextFull => self.context_full(message, *sent, out),
-                ModelFault::WindowTooSmall => self.fail(JobError::plain("ContextFull", message.clone()), out),
-                ModelFault::Failed => self.fail(JobError::plain("ModelFailed", message.clone()), out),
+                ModelFault::WindowTooSmall => self.fail_turn(JobError::plain("ContextFull", message.clone()), out),
+                ModelFault::Failed => self.fail_turn(JobError::plain("ModelFailed", message.clone()), out),
             },
             (Phase::Compacting(_), Fact::Compacted { .. }) => self.compaction_done(fact, out),
             (Phase::Lifecycle(_), Fact::LifecycleAnswered { answers, .. }) => self.advised(answers, out),

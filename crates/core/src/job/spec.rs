@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the machine's logic. Older histories replay with the logic they were made with (SPEC §8).
 ///
-/// 3 knows agents that somebody else runs; 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1
+/// 3 knows agents that somebody else runs, and keeps an output that a lifecycle hook objects to until another one stands, and begins the ask at a session's end; 2 asks lifecycle hooks, compacts, and binds a result's structured content to an approval; 1
 /// does none of these.
 pub const LOGIC_VERSION: u32 = 3;
 
@@ -77,6 +77,16 @@ pub struct FirstPrompt {
 }
 
 impl JobSpec {
+    /// Whether an output that a lifecycle hook objects to may still be the job's: where the agent can't go on.
+    pub fn keeps_objected(&self) -> bool {
+        self.logic >= 3
+    }
+
+    /// Whether a record says that the ask at the session's end begins.
+    pub fn begins_session_end(&self) -> bool {
+        self.logic >= 3
+    }
+
     /// A job of an agent without hooks, by the present logic and with the default limits, in the tenant `default` and a session of its
     /// own. Whoever has more to say sets the fields.
     pub fn new(job: impl Into<String>, agent: AgentSpec, input: Stored) -> Self {

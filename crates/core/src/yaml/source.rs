@@ -53,7 +53,7 @@ fn number(n: usize) -> u32 {
 pub(super) fn check_text(source: &SourceText<'_>, sink: &mut Sink<'_>) -> bool {
     let text = source.text;
     if text.len() > MAX_BYTES {
-        sink.error(Place::START, Code::TooLarge, too_large(text.len()));
+        sink.error(Place::START, Code::TooLarge, too_large());
         return false;
     }
     let control = |c: char| matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{80}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
@@ -82,7 +82,7 @@ pub(super) fn check_text(source: &SourceText<'_>, sink: &mut Sink<'_>) -> bool {
 pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Box<Diagnostic>> {
     let error = |code, place, message: String| Diagnostic::new(Severity::Error, code, file, place, message);
     if bytes.len() > MAX_BYTES {
-        return Err(Box::new(error(Code::TooLarge, Place::START, too_large(bytes.len()))));
+        return Err(Box::new(error(Code::TooLarge, Place::START, too_large())));
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let d = error(Code::NotUtf8, Place::START, "the file is UTF-16: expected UTF-8".into());
@@ -104,8 +104,9 @@ pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Box<Di
     })
 }
 
-fn too_large(bytes: usize) -> String {
-    format!("the file has {bytes} bytes: expected at most {MAX_BYTES} (1 MiB)")
+fn too_large() -> String {
+    // Files are read up to just over the limit: how large they are altogether is not known here.
+    format!("the file has more than {MAX_BYTES} bytes: at most so many (1 MiB) are read")
 }
 
 /// A key or value as it may stand in a message, in backquotes.

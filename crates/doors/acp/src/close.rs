@@ -9,6 +9,12 @@ use agent_client_protocol::v1::schema::{
 };
 use hookwright_runtime::ports::sessions::{SessionChange, SessionPage};
 use hookwright_runtime::ports::store::StoreError;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long other processes may take to end what they run of a session that is deleted, and how often they are looked after.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Sessions of a page.
 const PAGE: u32 = 50;
@@ -58,6 +64,19 @@ pub(crate) async fn delete(door: &Door, tell: &Tell, id: &str) -> Result<DeleteS
     let jobs = store.session_jobs(id).await.map_err(|e| errors::of_store(&e))?;
     for row in &jobs {
         door.wiring.end_left(&row.job.id).await.map_err(errors::not_now)?;
+    }
+    // A process that runs one of them was asked to cancel it: it does so soon, unless it is stuck.
+    let end = Instant::now() + PATIENCE;
+    for row in &jobs {
+        while !store.job(&row.job.id).await.map_err(|e| errors::of_store(&e))?.status.is_final() {
+            if Instant::now() >= end {
+                return Err(errors::not_now(format!(
+                    "another process runs job {} of this session, and was asked to cancel it: delete the session when it is over",
+                    row.job.id
+                )));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
     match store.delete_session(id).await {
         Ok(()) | Err(StoreError::NotFound { .. }) => Ok(DeleteSessionResponse::new()),

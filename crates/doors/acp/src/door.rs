@@ -23,6 +23,9 @@ use tokio_util::task::TaskTracker;
 /// How long requests that are being worked on may go on when the client is gone.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
+/// How long the last answers may take to be written to a client that is left.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How the talk with a client ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
@@ -88,6 +91,15 @@ impl Door {
         }
     }
 
+    /// Works on a request that is no prompt: while there are too many of them, no further frame is read.
+    pub(crate) fn work_on(&self, request: impl Future<Output = ()> + Send + 'static) {
+        let working = self.backlog.as_ref().map(Backlog::working);
+        self.work.spawn(async move {
+            let _working = working;
+            request.await;
+        });
+    }
+
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,6 +136,16 @@ impl Door {
         let open: Vec<_> = self.sessions().drain().map(|(_, session)| session).collect();
         let ends = open.iter().map(|session| self.end_of(session, None));
         futures_util::future::join_all(ends).await;
+    }
+
+    /// Ends everything, and waits a while until what was asked is answered and the answers are written.
+    async fn leave(&self) {
+        self.end_all().await;
+        self.work.close();
+        let _ = tokio::time::timeout(LAST_WORK, self.work.wait()).await;
+        if let Some(backlog) = &self.backlog {
+            let _ = tokio::time::timeout(LAST_WORDS, backlog.drained()).await;
+        }
     }
 
     /// A session ends in this process: its prompt is cancelled, its servers are told and leave. `tell` tells the client what came of
@@ -184,7 +206,7 @@ async fn talk_on(
     stop: CancellationToken,
 ) -> Ended {
     let door = Door::new(wiring, backlog);
-    let talk = crate::handlers::talk(door.clone(), transport);
+    let mut talk = std::pin::pin!(crate::handlers::talk(door.clone(), transport));
     // A client that closed its side may read on, but is not waited for for ever.
     let unread = async {
         door.closed.cancelled().await;
@@ -192,11 +214,18 @@ async fn talk_on(
     };
     let ended = tokio::select! {
         () = unread => Ended::Closed,
-        ended = talk => match ended {
+        ended = &mut talk => match ended {
             Ok(()) => Ended::Closed,
             Err(error) => Ended::Broken(hookwright_core::text::shown(&error.to_string(), 500)),
         },
-        () = stop.cancelled() => Ended::Closed,
+        () = stop.cancelled() => {
+            // Whoever asked something is still answered: a prompt that is cancelled by this says so.
+            tokio::select! {
+                _ = &mut talk => {}
+                () = door.leave() => {}
+            }
+            Ended::Closed
+        }
     };
     door.end_all().await;
     // A session that was being opened meanwhile has servers too.

@@ -37,7 +37,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: NewSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d2.clone();
-                door.work.clone().spawn(async move { open::new(door, client, request, responder).await });
+                door.clone().work_on(async move { open::new(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -45,7 +45,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: LoadSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d3.clone();
-                door.work.clone().spawn(async move { load::load(door, client, request, responder).await });
+                door.clone().work_on(async move { load::load(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -53,7 +53,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ResumeSessionRequest, responder, client: ConnectionTo<Client>| {
                 let door = d4.clone();
-                door.work.clone().spawn(async move { load::resume(door, client, request, responder).await });
+                door.clone().work_on(async move { load::resume(door, client, request, responder).await });
                 Ok(())
             },
             on_receive_request!(),
@@ -61,7 +61,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: ListSessionsRequest, responder: Responder<_>, _| {
                 let door = d5.clone();
-                door.work.clone().spawn(async move { answer(responder, close::list(&door, request).await) });
+                door.clone().work_on(async move { answer(responder, close::list(&door, request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -69,7 +69,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: CloseSessionRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
                 let door = d6.clone();
-                door.work.clone().spawn(async move {
+                door.clone().work_on(async move {
                     let id = &request.session_id.0;
                     answer(responder, close::close(&door, &door.tell(&client, id), id).await);
                 });
@@ -80,7 +80,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: DeleteSessionRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
                 let door = d7.clone();
-                door.work.clone().spawn(async move {
+                door.clone().work_on(async move {
                     let id = &request.session_id.0;
                     answer(responder, close::delete(&door, &door.tell(&client, id), id).await);
                 });
@@ -99,7 +99,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
         .on_receive_request(
             async move |request: SetSessionModeRequest, responder: Responder<_>, client: ConnectionTo<Client>| {
                 let door = d9.clone();
-                door.work.clone().spawn(async move { answer(responder, set_mode(&door, &client, &request).await) });
+                door.clone().work_on(async move { answer(responder, set_mode(&door, &client, &request).await) });
                 Ok(())
             },
             on_receive_request!(),
@@ -109,7 +109,7 @@ pub(crate) async fn talk(door: Arc<Door>, transport: impl ConnectTo<Agent> + 'st
                         responder: Responder<_>,
                         client: ConnectionTo<Client>| {
                 let door = d10.clone();
-                door.work.clone().spawn(async move { answer(responder, set_option(&door, &client, &request).await) });
+                door.clone().work_on(async move { answer(responder, set_option(&door, &client, &request).await) });
                 Ok(())
             },
             on_receive_request!(),

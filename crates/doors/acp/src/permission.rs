@@ -3,6 +3,8 @@
 //! Invariant: what is shown is what the yes is bound to; what is left out is said.
 //! Invariant: an answer of the client decides only what is still open; a client that fails decides nothing.
 
+mod sheet;
+
 use crate::door::Door;
 use crate::mode::Mode;
 use crate::session::Session;
@@ -14,12 +16,10 @@ use agent_client_protocol::v1::schema::{
 };
 use hookwright_core::approval::Approval;
 use hookwright_core::event::Moment;
-use hookwright_core::stored::Stored;
-use hookwright_core::text::{duration, elide_middle, escape, escape_block};
+use hookwright_core::text::escape;
 use hookwright_runtime::approvals::{Decided, decide};
 use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +27,6 @@ use tokio_util::sync::CancellationToken;
 /// Ids of the two answers.
 const ALLOW: &str = "allow_once";
 const REJECT: &str = "reject_once";
-/// Bytes of a value that are shown in a question.
-const VALUE_BYTES: u64 = 16 * 1024;
 
 /// One question to the client.
 pub(crate) struct Question {
@@ -147,7 +145,7 @@ impl Question {
         let mut fields = ToolCallUpdateFields::new()
             .title(title)
             .status(ToolCallStatus::Pending)
-            .content(vec![wire::sheet(&sheet(approval))]);
+            .content(vec![wire::sheet(sheet::sheet(approval))]);
         if let (Moment::PreToolCall, Some(value)) = (approval.event, approval.value.value.as_deref()) {
             fields.raw_input = wire::raw_input(value);
             fields = fields.locations(wire::locations(value, &self.session.cwd));
@@ -182,50 +180,4 @@ fn already(row: &ApprovalRow) -> String {
         ApprovalState::Expired => "it had expired".to_owned(),
         ApprovalState::Open | ApprovalState::Closed => "nobody needs to decide it any more".to_owned(),
     }
-}
-
-/// All that a person should see before they decide: reasons, the final value, each change on the way.
-fn sheet(approval: &Approval) -> String {
-    let mut text = String::new();
-    for reason in &approval.reasons {
-        let _ = writeln!(text, "{} asks: {}", escape(&reason.hook), escape_block(&reason.reason));
-    }
-    let what = match approval.event {
-        Moment::JobStart => "The job would start with this input:",
-        Moment::PreToolCall => "The call would be made with these arguments:",
-        Moment::PostToolCall => "The model would read this result:",
-        Moment::JobEnd => "The job would give this output:",
-    };
-    let id = &approval.id;
-    let _ = writeln!(text, "\n{what}\n{}", value(&approval.value, id));
-    if let Some(structured) = &approval.structured {
-        let _ = writeln!(text, "\nand its structured content:\n{}", value(structured, id));
-    }
-    if let Some(arguments) = &approval.arguments {
-        let _ = writeln!(text, "\nThe call was made with these arguments:\n{}", value(arguments, id));
-    }
-    for change in &approval.changes {
-        let _ = writeln!(text, "\n{} changed it from:\n{}", escape(&change.hook), value(&change.from, id));
-    }
-    if !approval.parent_jobs.is_empty() {
-        let line: Vec<_> = approval.parent_jobs.iter().chain([&approval.job]).map(|job| escape(job)).collect();
-        let _ = writeln!(text, "\nAsked within the jobs {}", line.join(" > "));
-    }
-    let _ = write!(text, "\nApproval {id}, expires after {}", duration(approval.expires_after_ms));
-    text
-}
-
-fn value(stored: &Stored, id: &str) -> String {
-    let text = match stored.value.as_deref() {
-        None => return format!("[{} bytes: see `hookwright approvals show {id}`]", stored.bytes),
-        Some(Value::String(text)) => escape_block(text),
-        Some(value) => escape_block(&serde_json::to_string_pretty(value).unwrap_or_default()),
-    };
-    if text.len() as u64 <= VALUE_BYTES {
-        return text;
-    }
-    format!(
-        "{}\n[shortened: see it whole with `hookwright approvals show {id}` before you decide]",
-        elide_middle(&text, VALUE_BYTES)
-    )
 }

@@ -47,7 +47,7 @@ pub(crate) fn take(
     let prompt = Prompt { tell: door.tell(&client, &session.id), door: door.clone(), session, cancel };
     door.work.spawn(async move {
         // However it ends, the next prompt can be taken.
-        let _idle = Idle(prompt.session.clone());
+        let idle = Idle(prompt.session.clone(), prompt.cancel.clone());
         let cancellation = responder.cancellation();
         let result = {
             let mut work = std::pin::pin!(prompt.run(&text));
@@ -59,7 +59,8 @@ pub(crate) fn take(
                 }
             }
         };
-        prompt.session.end();
+        // Before the answer: the client may send the next prompt as soon as it has read it.
+        drop(idle);
         answer(responder, result);
     });
 }
@@ -67,11 +68,12 @@ pub(crate) fn take(
 /// How long a prompt waits for the client's servers before it says so.
 const SLOW: Duration = Duration::from_secs(1);
 
-struct Idle(Arc<Session>);
+/// A prompt of a session, by its token.
+struct Idle(Arc<Session>, CancellationToken);
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(&self.1);
     }
 }
 

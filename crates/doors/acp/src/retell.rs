@@ -48,31 +48,51 @@ enum Said {
     Compacted(String, Option<Stored>),
 }
 
+impl Said {
+    /// What lifecycle hooks said.
+    fn is_delivery(&self) -> bool {
+        let Self::Message(Message::Assistant { calls, .. }) = self else { return false };
+        !calls.is_empty() && calls.iter().all(|c| is_delivery(&c.provider_id, &c.tool))
+    }
+}
+
 /// A job with all that was said in it.
 struct Whole {
     machine: Machine,
     said: Vec<Said>,
 }
 
+/// Records from which on a job is read on a thread that may block: some milliseconds of work, and others share the workers.
+const LONG: usize = 200;
+
 async fn whole(door: &Door, job: &str) -> Result<Whole, Error> {
     let texts = door.wiring.store().records(job, 0).await.map_err(|e| errors::of_store(&e))?;
-    let unread = |why: String| errors::failed(format!("the history of job {job} can't be read: {why}"));
+    let read = if texts.len() < LONG {
+        read(&texts)
+    } else {
+        let read = tokio::task::spawn_blocking(move || read(&texts)).await;
+        read.unwrap_or_else(|_| Err("Hookwright is ending".to_owned()))
+    };
+    read.map_err(|why| errors::failed(format!("the history of job {job} can't be read: {why}")))
+}
+
+fn read(texts: &[String]) -> Result<Whole, String> {
     let (mut head, mut told, mut said) = (Head::default(), None::<Machine>, vec![]);
     for text in texts {
-        let record = head.read(&text).map_err(|e| unread(e.to_string()))?;
+        let record = head.read(text).map_err(|e| e.to_string())?;
         let Some(machine) = &mut told else {
-            let Fact::Started { spec } = record.fact else { return Err(unread("it has no beginning".to_owned())) };
-            told = Some(Machine::new(*spec).map_err(|e| unread(e.to_string()))?.0);
+            let Fact::Started { spec } = record.fact else { return Err("it has no beginning".to_owned()) };
+            told = Some(Machine::new(*spec).map_err(|e| e.to_string())?.0);
             continue;
         };
         let known = machine.conversation().len();
-        machine.handle(record.at_ms, &record.fact).map_err(|e| unread(e.to_string()))?;
+        machine.handle(record.at_ms, &record.fact).map_err(|e| e.to_string())?;
         match record.fact {
             Fact::Compacted { effect, summary, .. } => said.push(Said::Compacted(effect, summary)),
             _ => said.extend(machine.conversation().iter().skip(known).cloned().map(Said::Message)),
         }
     }
-    let machine = told.ok_or_else(|| unread("it is empty".to_owned()))?;
+    let machine = told.ok_or("it is empty")?;
     Ok(Whole { machine, said })
 }
 
@@ -93,8 +113,12 @@ impl Told<'_> {
         // Of a job that came to no output it was told, unless it was held back.
         let completed = matches!(machine.outcome(), Some(Outcome::Completed { .. }));
         let ended = machine.outcome().is_some();
+        // So is an output that was objected to, as long as no other took its place.
+        let is_kept = |at: usize| is_output(&said[at]) && said.get(at + 1).is_some_and(Said::is_delivery);
+        let kept = (0..said.len()).rev().find(|at| machine.kept_output().is_some() && is_kept(*at));
         let is_held = |at: usize| {
-            Some(at) == last_text && (completed || machine.holds_output() && (ended || at + 1 == said.len()))
+            Some(at) == kept && machine.holds_output()
+                || Some(at) == last_text && (completed || machine.holds_output() && (ended || at + 1 == said.len()))
         };
         let mut turn = 0;
         for (i, what) in said.iter().enumerate() {
@@ -108,7 +132,7 @@ impl Told<'_> {
                 }
             };
             // What lifecycle hooks said was told as notices, which are no part of the conversation.
-            if !calls.is_empty() && calls.iter().all(|c| is_delivery(&c.provider_id, &c.tool)) {
+            if what.is_delivery() {
                 continue;
             }
             turn += 1;

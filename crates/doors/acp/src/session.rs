@@ -84,9 +84,13 @@ impl Session {
         Ok(cancel)
     }
 
-    /// The prompt is over.
-    pub(crate) fn end(&self) {
-        self.state().running = None;
+    /// The prompt that has this token is over. One that was begun since goes on, and can be cancelled.
+    pub(crate) fn end(&self, prompt: &CancellationToken) {
+        let mut state = self.state();
+        if state.running.as_ref() == Some(prompt) {
+            state.running = None;
+        }
+        drop(state);
         self.idle.notify_waiters();
     }
 
@@ -112,5 +116,50 @@ impl Session {
             }
             idle.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wiring::Equipment;
+    use hookwright_core::FunctionName;
+    use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+    use serde_json::{Map, Value};
+    use std::time::Duration;
+
+    struct NoTools;
+
+    #[async_trait::async_trait]
+    impl Tools for NoTools {
+        async fn ready(&self, _: &str) -> Result<(), ToolDown> {
+            Ok(())
+        }
+        async fn functions(&self, _: &str) -> Result<Vec<ListedFunction>, ToolDown> {
+            Ok(vec![])
+        }
+        async fn call(&self, _: &FunctionName, _: Map<String, Value>, _: Duration) -> CallOutcome {
+            CallOutcome::NotSent { why: "there is none".into() }
+        }
+        fn status(&self) -> Vec<ToolStatus> {
+            vec![]
+        }
+        async fn kill(&self, _: &str, _: &str) -> bool {
+            false
+        }
+        async fn shutdown(&self) {}
+    }
+
+    #[test]
+    fn the_late_end_of_a_prompt_takes_no_cancel_from_the_next_one() {
+        let equipment = Equipment { tools: Arc::new(NoTools), own: vec![], warnings: vec![] };
+        let session = Session::new("s".into(), "/tmp".into(), equipment, Mode::default(), "m".into(), false);
+        let first = session.begin().ok().unwrap();
+        session.end(&first);
+        let next = session.begin().ok().unwrap();
+        session.end(&first);
+        assert!(matches!(session.begin(), Err(Busy::Prompt)));
+        session.cancel();
+        assert!(next.is_cancelled() && !first.is_cancelled());
     }
 }

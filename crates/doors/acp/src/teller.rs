@@ -15,6 +15,8 @@ use agent_client_protocol::v1::schema::{
 };
 use hookwright_core::history::Record;
 use hookwright_core::job::{Command, Fact, Machine, Outcome, RequestedCall};
+use hookwright_core::lifecycle::{Point, Skip};
+use hookwright_core::message::StopReason;
 use hookwright_core::stored::Stored;
 use hookwright_core::subagent::child_job;
 use hookwright_core::text::escape;
@@ -45,6 +47,8 @@ pub(crate) struct Teller {
     streamed: bool,
     /// This turn's text, where it may be the output and was held back.
     held: Option<Stored>,
+    /// A text that was held back and objected to, with its message's id: it may be the output until another one stands.
+    objected: Option<(String, Stored)>,
     /// Calls of this turn that are not over, with their arguments as the client knows them.
     open: HashMap<String, Stored>,
     /// Arguments as hooks left them, by digest: the beginning of a call names them only.
@@ -68,6 +72,7 @@ impl Teller {
             turn: 0,
             streamed: false,
             held: None,
+            objected: None,
             open: HashMap::new(),
             changed: HashMap::new(),
             asked: HashMap::new(),
@@ -185,13 +190,20 @@ impl Teller {
                 self.tell.call_update(ToolCallUpdate::new(self.id(call), fields));
             }
             Command::Compact { effect, .. } => self.compacts(effect),
-            Command::AskLifecycle { point, skip: Some(skip), .. } => self.not_asked(*point, *skip),
+            Command::AskLifecycle { point, skip, failure, .. } => {
+                if *point == Point::Stop && *skip != Some(Skip::Kept) {
+                    self.superseded().await;
+                }
+                if let Some(skip) = skip {
+                    self.not_asked(*point, *skip, failure.as_deref());
+                }
+            }
             _ => {}
         }
     }
 
     async fn answered(&mut self, fact: &Fact) {
-        let Fact::ModelAnswered { text, calls, usage, .. } = fact else { return };
+        let Fact::ModelAnswered { text, calls, usage, stop, .. } = fact else { return };
         // Text beside calls is not the output: where it was held back, it is told now.
         let is_told = !self.streamed && !calls.is_empty() && self.within.is_none();
         if let Some(text) = text.as_ref().filter(|_| is_told) {
@@ -201,7 +213,9 @@ impl Teller {
         self.held = text.clone().filter(|_| !self.streamed && calls.is_empty() && self.within.is_none());
         self.open.clear();
         self.changed.clear();
-        for (i, call) in calls.iter().enumerate() {
+        // Calls of a turn that was cut off are never made, and would have no end here.
+        let cut_off = matches!(stop, StopReason::MaxTokens | StopReason::Refusal);
+        for (i, call) in calls.iter().enumerate().filter(|_| !cut_off) {
             self.requested(format!("t{}.c{i}", self.turn), call).await;
         }
         // A subagent's window is another one.

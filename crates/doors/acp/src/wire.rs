@@ -5,11 +5,11 @@
 use crate::mode::Mode;
 use crate::wiring::{Reach, ServerDecl};
 use agent_client_protocol::v1::schema::{
-    ContentBlock, EmbeddedResourceResource, McpServer, Meta, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOption, SessionInfo, SessionMode, SessionModeState, TextContent, ToolCallContent,
-    ToolCallLocation,
+    AudioContent, ContentBlock, EmbeddedResourceResource, ImageContent, McpServer, Meta, ResourceLink,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionInfo, SessionMode,
+    SessionModeState, TextContent, ToolCallContent, ToolCallLocation,
 };
-use hookwright_core::text::{elide_middle, escape, escape_block};
+use hookwright_core::text::{elide_middle, escape, escape_block, is_hidden};
 use hookwright_runtime::ports::sessions::SessionRow;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -22,8 +22,6 @@ const DATA_BYTES: usize = 1024 * 1024;
 const BLOCKS: usize = 50;
 /// Bytes of all blocks of an update, as JSON: frames hold 4 MiB at most.
 const CONTENT_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of all that a question shows; each value in it has a bound of its own.
-const SHEET_BYTES: u64 = 256 * 1024;
 /// Bytes of a piece of a message, as it is: as JSON it has six times as many at most.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Bytes of a summary that the client is shown; the whole stands in the history.
@@ -35,7 +33,7 @@ const INPUT_BYTES: usize = 64 * 1024;
 pub(crate) const MODE_OPTION: &str = "mode";
 pub(crate) const MODEL_OPTION: &str = "model";
 
-/// A model's text, without what a terminal would act on.
+/// A model's text, without what a terminal would act on or an eye be fooled by; what writing needs stays (docs/decisions/0152).
 pub(crate) fn said(text: &str) -> String {
     if text.chars().all(is_plain) {
         return text.to_owned();
@@ -44,7 +42,9 @@ pub(crate) fn said(text: &str) -> String {
 }
 
 fn is_plain(c: char) -> bool {
-    !c.is_control() || matches!(c, '\n' | '\r' | '\t')
+    // Joiners and marks of direction, which scripts and emoji are written with; they reorder nothing but themselves.
+    const WRITTEN: [char; 5] = ['\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{61c}'];
+    !is_hidden(c) || matches!(c, '\n' | '\r' | '\t') || WRITTEN.contains(&c)
 }
 
 /// What an output is as a message: text as it stands, anything else as JSON.
@@ -65,9 +65,9 @@ pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ContentBlock::Text(TextContent::new(elide_middle(text, TEXT_BYTES))).into()
 }
 
-/// What a person should see before they decide.
-pub(crate) fn sheet(text: &str) -> ToolCallContent {
-    ContentBlock::Text(TextContent::new(elide_middle(text, SHEET_BYTES))).into()
+/// What a person should see before they decide. Its maker bounds it: a cut through its middle would take a quotation's border away.
+pub(crate) fn sheet(text: String) -> ToolCallContent {
+    ContentBlock::Text(TextContent::new(text)).into()
 }
 
 /// A text in pieces that each fit a frame. Not empty, but for one that is.
@@ -110,11 +110,16 @@ pub(crate) fn result_content(value: &Value) -> Vec<ToolCallContent> {
 fn block(block: &Value) -> ToolCallContent {
     match serde_json::from_value::<ContentBlock>(block.clone()) {
         Ok(ContentBlock::Text(text)) => text_content(&escape_block(&text.text)),
-        Ok(ContentBlock::Image(image)) if image.data.len() <= DATA_BYTES => ContentBlock::Image(image).into(),
-        Ok(ContentBlock::Audio(audio)) if audio.data.len() <= DATA_BYTES => ContentBlock::Audio(audio).into(),
-        Ok(ContentBlock::ResourceLink(link)) if block.to_string().len() <= INPUT_BYTES => {
-            ContentBlock::ResourceLink(link).into()
+        Ok(ContentBlock::Image(image)) if image.data.len() <= DATA_BYTES => {
+            let uri = image.uri.as_deref().map(escape);
+            let mut told = ImageContent::new(image.data, escape(&image.mime_type));
+            told.uri = uri;
+            ContentBlock::Image(told).into()
         }
+        Ok(ContentBlock::Audio(audio)) if audio.data.len() <= DATA_BYTES => {
+            ContentBlock::Audio(AudioContent::new(audio.data, escape(&audio.mime_type))).into()
+        }
+        Ok(ContentBlock::ResourceLink(link)) if block.to_string().len() <= INPUT_BYTES => resource_link(&link).into(),
         Ok(ContentBlock::Resource(resource)) => match resource.resource {
             EmbeddedResourceResource::TextResourceContents(text) => {
                 text_content(&format!("{}:\n{}", escape(&text.uri), escape_block(&text.text)))
@@ -124,6 +129,17 @@ fn block(block: &Value) -> ToolCallContent {
         Ok(_) => text_content("[content that is too large to be shown]"),
         Err(_) => text_content(&escape_block(&block.to_string())),
     }
+}
+
+/// A link of a server's, of its texts alone, each on one line.
+fn resource_link(link: &ResourceLink) -> ContentBlock {
+    let shown = |text: &Option<String>| text.as_deref().map(escape);
+    let mut told = ResourceLink::new(escape(&link.name), escape(&link.uri));
+    told.title = shown(&link.title);
+    told.description = link.description.as_deref().map(escape_block);
+    told.mime_type = shown(&link.mime_type);
+    told.size = link.size;
+    ContentBlock::ResourceLink(told)
 }
 
 /// Arguments as the client may show them: none where they are too large.
@@ -144,7 +160,7 @@ pub(crate) fn locations(arguments: &Value, cwd: &str) -> Vec<ToolCallLocation> {
             Some(_) => continue,
             None => value,
         };
-        if text.is_empty() || text.len() > 4_096 || text.chars().any(char::is_control) {
+        if text.is_empty() || text.len() > 4_096 || text.chars().any(is_hidden) {
             continue;
         }
         let path: PathBuf = Path::new(cwd).join(text);

@@ -41,6 +41,11 @@ impl Journal {
         self.batch.taken.push(item);
     }
 
+    /// Whether an item of the inbox was taken, and is still there because that is not durable yet.
+    pub(crate) fn has_taken(&self, item: i64) -> bool {
+        self.batch.taken.contains(&item)
+    }
+
     pub(crate) fn opened(&mut self, approval: &Approval, opened_ms: u64) {
         self.batch.opened.push(approvals::row_of(approval, opened_ms));
     }

@@ -34,6 +34,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 use tools::next_change;
 
 /// What became of an effect: its end, a panic, or nothing because its end is not wanted any more.
@@ -160,7 +161,7 @@ impl Runner {
         self.status();
         let mut cancelled = false;
         loop {
-            self.commit_and_go_on().await?;
+            self.commit_and_go_on(&options.cancel).await?;
             if let Some(outcome) = self.machine.outcome().cloned() {
                 self.tell_over(&outcome).await?;
                 return Ok(End::Finished(outcome));
@@ -239,11 +240,27 @@ impl Runner {
         }
     }
 
-    async fn commit_and_go_on(&mut self) -> Result<(), RunError> {
-        for record in self.commit().await? {
-            self.workshop.observer.event(Event::Recorded(&record));
+    async fn commit_and_go_on(&mut self, cancel: &CancellationToken) -> Result<(), RunError> {
+        loop {
+            for record in self.commit().await? {
+                self.workshop.observer.event(Event::Recorded(&record));
+            }
+            self.tell().await?;
+            if self.next.is_empty() || !self.inbox.has_changed().unwrap_or(false) {
+                break;
+            }
+            // What came while the disk was awaited, a cancel for one, comes before what would begin now.
+            self.inbox.mark_unchanged();
+            self.read_inbox().await?;
+            if self.journal.is_empty() {
+                break;
+            }
+            self.status();
         }
-        self.tell().await?;
+        if cancel.is_cancelled() {
+            // Nothing begins any more: what was to begin is dropped with the cancel's record.
+            return Ok(());
+        }
         for command in std::mem::take(&mut self.next) {
             if let Command::LetCall { .. } = command {
                 self.let_call(command).await?;
@@ -410,9 +427,7 @@ impl Runner {
     /// Records what has ended by now and was not taken in yet: a result that came is never lost. Nothing that would follow from it
     /// is begun any more.
     fn keep_ended(&mut self) -> Result<(), RunError> {
-        while let Some(ended) = self.under_way.next().now_or_never() {
-            self.ended.push_back(ended);
-        }
+        self.ended.extend(self.under_way.close());
         let now = self.now();
         while self.machine.outcome().is_none()
             && let Some(ended) = self.ended.pop_front()

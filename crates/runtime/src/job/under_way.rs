@@ -2,12 +2,19 @@
 //! each of its ends.
 //!
 //! Invariant: waiting for the next end wakes the task only where an effect did.
+//! Invariant: looking for ends at a cancel begins no effect.
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A set of effects, each with one end.
-pub(super) struct UnderWay<T>(FuturesUnordered<BoxFuture<'static, Option<T>>>);
+pub(super) struct UnderWay<T> {
+    all: FuturesUnordered<BoxFuture<'static, Option<T>>>,
+    /// No effect begins any more.
+    closed: Arc<AtomicBool>,
+}
 
 impl<T: Send + 'static> UnderWay<T> {
     /// None.
@@ -16,23 +23,34 @@ impl<T: Send + 'static> UnderWay<T> {
         // A set of which every future was polled yields to other tasks: it wakes its own task, which another thread then takes over. So
         // the usual one effect would cost two switches of threads. With one that is never polled again, that is never so.
         all.push(Box::pin(std::future::pending()) as BoxFuture<'static, Option<T>>);
-        Self(all)
+        Self { all, closed: Arc::default() }
     }
 
     /// Adds an effect. It begins when [`UnderWay::next`] is awaited.
     pub(super) fn push(&self, effect: impl Future<Output = T> + Send + 'static) {
-        self.0.push(Box::pin(async move { Some(effect.await) }));
+        let closed = self.closed.clone();
+        self.all.push(Box::pin(async move { if closed.load(Ordering::Relaxed) { None } else { Some(effect.await) } }));
     }
 
     /// The next end; waits for ever where nothing is under way. May be dropped at any time.
     pub(super) async fn next(&mut self) -> T {
         loop {
-            match self.0.next().await {
+            match self.all.next().await {
                 Some(Some(ended)) => return ended,
                 Some(None) => {}
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// The ends that have come by now. What has not begun never begins: the rest is to be dropped.
+    pub(super) fn close(&mut self) -> Vec<T> {
+        self.closed.store(true, Ordering::Relaxed);
+        let mut ended = vec![];
+        while let Some(Some(end)) = self.all.next().now_or_never() {
+            ended.extend(end);
+        }
+        ended
     }
 
     /// Drops all effects.
@@ -77,6 +95,25 @@ mod tests {
             assert_eq!(wakes.0.load(Ordering::Relaxed), round);
             assert_eq!(pin!(all.next()).poll(&mut context), Poll::Ready(Ok(round)));
         }
+    }
+
+    #[test]
+    fn what_has_ended_at_a_close_is_had_and_what_has_not_begun_never_begins() {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut all = UnderWay::new();
+        let (end, ended) = oneshot::channel();
+        all.push(async { ended.await.ok() });
+        all.push(std::future::pending());
+        assert!(pin!(all.next()).poll(&mut context).is_pending());
+        end.send(1).unwrap();
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        all.push(async move {
+            begins.store(true, Ordering::Relaxed);
+            Some(2)
+        });
+        assert_eq!(all.close(), [Some(1)]);
+        assert!(!begun.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub trait Tools: Send + Sync {
     }
 
     /// Kills the server that runs now, with everything that it spawned: it does not answer. It counts as a death, and the server is
-    /// started again as after any other; calls under way are lost. Says whether there was one to kill.
+    /// started again as after any other; calls under way are lost. Says whether a server was killed: of one that runs elsewhere only the connection is given up.
     async fn kill(&self, tool: &str, why: &str) -> bool;
 
     /// All tools, in the tenant's order.

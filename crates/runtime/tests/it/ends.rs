@@ -105,3 +105,28 @@ async fn a_call_under_way_at_a_cancel_stays_begun_without_an_end() {
     assert_eq!(begun_calls(&facts), 1);
     assert!(!facts.iter().any(|f| matches!(f, Fact::ToolReturned { .. })));
 }
+
+#[tokio::test]
+async fn nothing_begins_after_a_cancel_that_came_while_its_record_was_written() {
+    for fault in [Fault::Cancelled, Fault::CancelAsked] {
+        let (mut at, mut begun) = (0, 0);
+        loop {
+            at += 1;
+            let world = World::answering(&Moment::ALL, json!({"decision": "allow"}));
+            let store = Faulty::new(&world, at, fault);
+            let end = world.run_on(store.clone(), world.new_job(JOB), false, store.cancel.clone()).await.unwrap();
+            let Some(then) = *store.pushes_then.lock().unwrap() else { break };
+            let what = format!("{fault:?} at write {at}");
+            assert_eq!(world.pushes(), then, "{what}: a call after the cancel");
+            let facts = world.facts().await;
+            begun += begun_calls(&facts);
+            if let End::Finished(Outcome::Completed { .. }) = end {
+                // The last write of all is the one.
+                assert!(matches!(facts.last(), Some(Fact::Finished { .. })), "{what}");
+                continue;
+            }
+            assert!(matches!(facts[facts.len() - 2..], [Fact::Cancelled { .. }, Fact::Finished { .. }]), "{what}");
+        }
+        assert!(at >= 8 && begun > 0, "{fault:?}: a call was about to be made at one of {at} writes");
+    }
+}

@@ -7,6 +7,7 @@ use hookwright_runtime::approvals::Decided;
 use hookwright_runtime::job::End;
 use hookwright_runtime::ports::store::{ApprovalState, Store as _};
 use serde_json::json;
+use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 fn escalating(moment: Moment) -> World {
@@ -127,4 +128,31 @@ async fn a_job_that_was_moved_into_another_session_or_tenant_is_not_gone_on_with
         let error = hookwright_runtime::session::state(&*world.store(), "other").await.unwrap_err();
         assert!(error.to_string().contains("another session"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_decision_that_is_found_beside_two_expiries_is_read_once() {
+    let mut world = escalating(Moment::PreToolCall);
+    world.model_pushes = 2;
+    let store = Faulty::new(&world, u64::MAX, Fault::Before);
+    // The clock wakes both questions at once: they end in one batch.
+    let run = world.run_on(store.clone(), world.new_job(JOB), false, CancellationToken::new());
+    let decided = async {
+        while world.store().approvals(true).await.unwrap().len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        store.hides_inbox.store(true, Ordering::SeqCst);
+        world.decide_by_row("ada").await;
+        // The runner looks, and sees nothing.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        store.hides_inbox.store(false, Ordering::SeqCst);
+        world.clock.set(NOW + 25 * HOUR);
+    };
+    let (end, ()) = tokio::join!(run, decided);
+    assert!(matches!(end.unwrap(), End::Finished(Outcome::Completed { .. })));
+    let facts = world.facts().await;
+    let count = |what: fn(&Fact) -> bool| facts.iter().filter(|f| what(f)).count();
+    assert_eq!(count(|f| matches!(f, Fact::ApprovalDecided { approve: true, .. })), 1, "{facts:?}");
+    assert_eq!(count(|f| matches!(f, Fact::ApprovalExpired { .. })), 1);
+    assert_eq!(world.ignored(JOB).await, Vec::<String>::new());
 }

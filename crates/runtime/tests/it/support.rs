@@ -17,7 +17,7 @@ use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, To
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -27,22 +27,23 @@ pub(crate) const NOW: u64 = 1_800_000_000_000;
 pub(crate) const HOUR: u64 = 3_600_000;
 pub(crate) const JOB: &str = "job_1";
 
-/// A clock that is set by hand. Its sleepers look at it often.
-pub(crate) struct SetClock(AtomicU64);
+/// A clock that is set by hand, which wakes all its sleepers at once.
+pub(crate) struct SetClock(watch::Sender<u64>);
 
 impl SetClock {
     pub(crate) fn set(&self, ms: u64) {
-        self.0.store(ms, Ordering::SeqCst);
+        self.0.send_replace(ms);
     }
 }
 
 #[async_trait::async_trait]
 impl Clock for SetClock {
     fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
+        *self.0.borrow()
     }
     async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration.min(Duration::from_millis(10))).await;
+        let mut changes = self.0.subscribe();
+        let _ = tokio::time::timeout(duration.min(Duration::from_secs(1)), changes.changed()).await;
     }
 }
 
@@ -108,19 +109,22 @@ impl Tools for Town {
     async fn shutdown(&self) {}
 }
 
-/// Calls `git.push` in its first turn.
-struct OneCall;
+/// Calls `git.push` so often in its first turn.
+struct Pushes(usize);
 
 #[async_trait::async_trait]
-impl Model for OneCall {
+impl Model for Pushes {
     async fn turn(&self, request: TurnRequest<'_>, _: &dyn TurnSink) -> Result<Turn, ModelError> {
-        let call = TurnCall { provider_id: "c".into(), tool: "git.push".into(), arguments: json!({"branch": "main"}) };
-        let calls = if request.turn == 1 { vec![call] } else { vec![] };
+        let call = |i: usize| {
+            let arguments = json!({"branch": "main"});
+            TurnCall { provider_id: format!("c{i}"), tool: "git.push".into(), arguments }
+        };
+        let calls: Vec<TurnCall> = if request.turn == 1 { (0..self.0).map(call).collect() } else { vec![] };
         let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls };
         Ok(Turn { text: Some("done".into()), calls, stop, usage: None, provider_state: None })
     }
     fn label(&self) -> String {
-        "one call".into()
+        "pushes".into()
     }
     fn is_scripted(&self) -> bool {
         true
@@ -132,6 +136,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<SetClock>,
     pub(crate) town: Arc<Town>,
     pub(crate) hooks: Vec<Hook>,
+    /// How often the model pushes.
+    pub(crate) model_pushes: usize,
 }
 
 impl World {
@@ -149,9 +155,10 @@ impl World {
         let hook = |on: &Moment| Hook::new("p", *on, FunctionName::new("policy", "check"));
         Self {
             folder: tempfile::tempdir().unwrap(),
-            clock: Arc::new(SetClock(AtomicU64::new(NOW))),
+            clock: Arc::new(SetClock(watch::Sender::new(NOW))),
             town: Arc::new(town),
             hooks: moments.iter().map(hook).collect(),
+            model_pushes: 1,
         }
     }
 
@@ -215,7 +222,7 @@ impl World {
         Deps {
             store,
             tools: self.town.clone(),
-            model: Arc::new(OneCall),
+            model: Arc::new(Pushes(self.model_pushes)),
             clock: self.clock.clone(),
             traits: HashMap::new(),
             standing: Arc::default(),
@@ -291,6 +298,10 @@ pub(crate) enum Fault {
     After,
     /// Another process has taken the job.
     Taken,
+    /// Writes, and meanwhile the job is cancelled by its door.
+    Cancelled,
+    /// Writes, and meanwhile another process asks for a cancel.
+    CancelAsked,
 }
 
 /// A store that fails once.
@@ -304,6 +315,10 @@ pub(crate) struct Faulty {
     town: Arc<Town>,
     /// How many pushes had been made at the fault.
     pub(crate) pushes_then: Mutex<Option<u64>>,
+    /// Nothing is seen in the inbox.
+    pub(crate) hides_inbox: AtomicBool,
+    /// Cancelled where that is the fault.
+    pub(crate) cancel: CancellationToken,
 }
 
 impl Faulty {
@@ -316,6 +331,8 @@ impl Faulty {
             writes: AtomicU64::new(0),
             town: world.town.clone(),
             pushes_then: Mutex::default(),
+            hides_inbox: AtomicBool::new(false),
+            cancel: CancellationToken::new(),
         })
     }
 
@@ -363,6 +380,15 @@ impl Store for Faulty {
                 self.thief.take_lease(&lease.job).await?;
                 self.inner.append(lease, batch).await
             }
+            (true, Fault::Cancelled) => {
+                self.inner.append(lease, batch).await?;
+                self.cancel.cancel();
+                Ok(())
+            }
+            (true, Fault::CancelAsked) => {
+                self.inner.append(lease, batch).await?;
+                self.inner.request_cancel(&lease.job, "ada", NOW).await
+            }
         }
     }
     async fn records(&self, job: &str, from_seq: u64) -> Result<Vec<String>, StoreError> {
@@ -390,7 +416,7 @@ impl Store for Faulty {
         self.inner.request_cancel(job, by, at_ms).await
     }
     async fn inbox(&self, job: &str) -> Result<Vec<InboxItem>, StoreError> {
-        self.inner.inbox(job).await
+        if self.hides_inbox.load(Ordering::SeqCst) { Ok(vec![]) } else { self.inner.inbox(job).await }
     }
     fn inbox_changes(&self) -> watch::Receiver<u64> {
         self.inner.inbox_changes()

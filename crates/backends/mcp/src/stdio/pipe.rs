@@ -14,7 +14,7 @@ use crate::wire;
 use serde::Serialize;
 pub(crate) use state::Expected;
 use state::{State, Submitted};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, Semaphore};
@@ -35,6 +35,8 @@ pub(crate) struct Pipe {
     /// The child is gone.
     closed: CancellationToken,
     next_id: AtomicU64,
+    /// The revision agreed upon has batches.
+    batches: AtomicBool,
     config: Arc<HostConfig>,
 }
 
@@ -48,8 +50,18 @@ impl Pipe {
             broken: CancellationToken::new(),
             closed: CancellationToken::new(),
             next_id: AtomicU64::new(0),
+            batches: AtomicBool::new(false),
             config,
         })
+    }
+
+    /// What was agreed upon.
+    pub(crate) fn agree(&self, revision: &str) {
+        self.batches.store(revision == wire::BATCHES, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_batches(&self) -> bool {
+        self.batches.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -78,10 +78,14 @@ impl Reader {
         let text = line.trim_ascii();
         match text.first() {
             None => {}
-            Some(b'[') if line.len() < LARGE_BYTES => self.batch(text),
+            Some(b'[') if self.pipe.has_batches() && line.len() < LARGE_BYTES => self.batch(text),
             // It may hold anybody's answer.
             Some(b'[') => {
-                let why = format!("a batch of {} bytes is over the limit of {LARGE_BYTES} for batches", line.len());
+                let why = if self.pipe.has_batches() {
+                    format!("a batch of {} bytes is over the limit of {LARGE_BYTES} for batches", line.len())
+                } else {
+                    format!("it sent a batch, which no revision but {} has", wire::BATCHES)
+                };
                 self.pipe.lose_all(&why);
                 self.unasked(&why, &line);
             }

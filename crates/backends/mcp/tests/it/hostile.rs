@@ -2,8 +2,10 @@
 
 use crate::common::*;
 use hookwright_core::FunctionName;
-use hookwright_mcp::HostConfig;
+use hookwright_core::manifest::{McpDecl, Secret, ToolDecl};
+use hookwright_mcp::{HostConfig, ToolSpec};
 use hookwright_runtime::ports::tools::{CallOutcome, ToolState, Tools};
+use hookwright_testkit::bins::bin;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -236,9 +238,41 @@ async fn an_answer_of_too_many_values_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_answers_is_read() {
+async fn a_batch_of_answers_is_read_in_the_one_revision_that_has_batches() {
     let line = json!({"line": "[{\"method\":\"notifications/message\",\"params\":{}},{\"id\":{id},\"result\":{\"content\":[]}}]"});
-    let host = host(vec![tool("a", &[("batch", line)])]);
+    let mut old = script(&[("batch", line.clone())]);
+    old["revisions"] = json!(["2025-03-26"]);
+    let host = host(vec![scripted("a", &old), tool("b", &[("batch", line)])]);
     host.ready("a").await.unwrap();
+    host.ready("b").await.unwrap();
     assert_eq!(result(&host, "a.batch").await, json!({"content": []}));
+    assert!(lost(&host, "b.batch").await.contains("it sent a batch, which no revision but 2025-03-26 has"));
+    assert!(result(&host, "b.echo").await["content"].is_array(), "the next call is none the worse");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_echoes_a_secret_is_told_without_it_and_a_result_is_the_servers_own_word() {
+    let functions = [
+        ("fail", json!({"error": {"code": -32000, "message": "bad token s3cret-value,\nask s3cret-value's owner"}})),
+        ("tell", json!({"text": "the token is s3cret-value"})),
+    ];
+    let decl = ToolDecl {
+        id: "a".into(),
+        mcp: McpDecl::Stdio {
+            command: vec![bin("scripted-mcp").display().to_string(), "--json".into(), script(&functions).to_string()],
+            env: [("TOKEN".to_owned(), Secret::From { from: "MY_TOKEN".into() })].into(),
+        },
+        scope: None,
+        idempotent: Vec::new(),
+        trust_annotations: false,
+        passes: vec![],
+        start_timeout_ms: 30_000,
+    };
+    let node = |name: &str| (name == "MY_TOKEN").then(|| "s3cret-value".to_owned());
+    let host = host(vec![ToolSpec::from_decl(&decl, &std::env::temp_dir(), &node)]);
+    host.ready("a").await.unwrap();
+    let failed = call(&host, "a.fail", json!({}), LONG).await;
+    let expected = "bad token [MY_TOKEN],\nask [MY_TOKEN]'s owner";
+    assert!(matches!(&failed, CallOutcome::RpcError { message, .. } if message == expected), "{failed:?}");
+    assert_eq!(result(&host, "a.tell").await["content"][0]["text"], "the token is s3cret-value");
 }

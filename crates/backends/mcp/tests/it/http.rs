@@ -524,3 +524,19 @@ async fn an_http_server_that_never_answers_initialize_fails_at_its_limit() {
     host.ready("good").await.unwrap();
     good_is_unharmed(&host).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_runs_elsewhere_is_not_killed_but_connected_anew() {
+    let mut real = Real::start(&["--http", "127.0.0.1:0"]);
+    let host = with_good(at("a", &real.1)).await;
+    let mut changes = host.changes();
+    assert!(!host.kill("a", "it was killed: it hangs").await);
+    let changed = changes.recv().await.unwrap();
+    assert_eq!((changed.tool.as_str(), changed.state), ("a", ToolState::Restarting));
+    let why = changed.last_error.unwrap();
+    assert!(why.contains("its connection was given up") && !why.contains("killed"), "{why}");
+    host.ready("a").await.unwrap();
+    assert_eq!(status(&host, "a").starts, 2);
+    assert_eq!(real.0.try_wait().unwrap(), None, "it lives");
+    good_is_unharmed(&host).await;
+}

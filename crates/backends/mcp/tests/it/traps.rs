@@ -239,3 +239,12 @@ async fn trap_12_a_list_is_not_kept_for_as_long_as_the_server_says() {
     }
     assert_eq!(files.log("log").iter().filter(|m| m["method"] == "tools/list").count(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_of_initialize_is_told_soon_where_discover_is_never_answered() {
+    let host = host(vec![scripted("a", &json!({"initialize": "error", "discover": "never"}))]);
+    let since = Instant::now();
+    let why = host.ready("a").await.unwrap_err().why;
+    assert!(since.elapsed() < Duration::from_secs(15), "{:?}", since.elapsed());
+    assert!(why.contains("it refused initialize: ") && why.contains("did not answer server/discover in time"), "{why}");
+}

@@ -57,8 +57,8 @@ pub(super) async fn turn(
         turn.call.iter().enumerate().map(|(i, call)| turn_call(call, &mut ids, &own_id(at, i + 1))).collect();
     let stop = match turn.stop {
         Some(StopWire::Refusal) => StopReason::Refusal,
-        _ if !calls.is_empty() => StopReason::ToolCalls,
         Some(StopWire::MaxTokens) => StopReason::MaxTokens,
+        None if !calls.is_empty() => StopReason::ToolCalls,
         None => StopReason::EndTurn,
     };
     Ok(Turn {

@@ -256,11 +256,12 @@ async fn stop_reasons_mean_the_same_at_every_provider() {
 }
 
 #[tokio::test]
-async fn calls_make_a_turn_ask_for_calls_whatever_else_it_says_but_a_refusal_calls_nothing() {
+async fn calls_make_a_turn_ask_for_calls_but_where_it_was_cut_off_or_refused() {
     let call = json!([{"index": 0, "id": "a", "function": {"name": "git__push", "arguments": "{\"branch\": \"m"}}]);
     for (reason, stop, calls) in [
         ("stop", StopReason::ToolCalls, 1),
-        ("length", StopReason::ToolCalls, 1),
+        ("something_new", StopReason::ToolCalls, 1),
+        ("length", StopReason::MaxTokens, 1),
         ("content_filter", StopReason::Refusal, 0),
     ] {
         let stream = plain(&[json!({"choices": [{"delta": {"tool_calls": call}, "finish_reason": reason}]})]);
@@ -269,6 +270,41 @@ async fn calls_make_a_turn_ask_for_calls_whatever_else_it_says_but_a_refusal_cal
         if let Some(call) = turn.calls.first() {
             assert_eq!(call.arguments, json!("{\"branch\": \"m"), "arguments that were cut off stay text");
         }
+    }
+}
+
+/// A call that was cut off before the first byte of its arguments looks like a call without any.
+#[tokio::test]
+async fn a_turn_that_was_cut_off_in_a_call_is_cut_off_at_every_provider() {
+    let item =
+        json!({"type": "function_call", "call_id": "a", "name": "git__push", "arguments": "", "status": "incomplete"});
+    let responses = |reason: &str| {
+        let details = json!({"reason": reason});
+        let response = json!({"status": "incomplete", "incomplete_details": details, "output": [item]});
+        responses_end("response.incomplete", response)
+    };
+    let anthropic = named(&[
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "git__push", "input": {}}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let call = json!([{"index": 0, "id": "a", "function": {"name": "git__push", "arguments": ""}}]);
+    let part = json!({"functionCall": {"name": "git__push"}});
+    for (spec, stream) in [
+        ("anthropic/claude-x", anthropic),
+        ("openai/gpt-x", responses("max_output_tokens")),
+        ("openai/gpt-x", responses("something_new")),
+        (
+            "openai-chat/gpt-x",
+            plain(&[json!({"choices": [{"delta": {"tool_calls": call}, "finish_reason": "length"}]})]),
+        ),
+        (
+            "gemini/gemini-x",
+            plain(&[json!({"candidates": [{"content": {"parts": [part]}, "finishReason": "MAX_TOKENS"}]})]),
+        ),
+    ] {
+        let turn = turn_of(spec, stream.clone()).await.unwrap_or_else(|e| panic!("{stream}: {e}"));
+        assert_eq!((turn.stop, turn.calls.len()), (StopReason::MaxTokens, 1), "{stream}");
     }
 }
 

@@ -124,6 +124,13 @@ async fn errors_and_stops_can_be_scripted() {
 }
 
 #[tokio::test]
+async fn a_scripted_turn_that_is_cut_off_in_a_call_is_cut_off() {
+    let script = model("turns:\n  - say: half\n    call: { tool: git.push }\n    stop: max_tokens\n");
+    let turn = Asking::user("Go.").ask(&*script, &Sink::default()).await.unwrap();
+    assert_eq!((turn.stop, turn.calls.len()), (StopReason::MaxTokens, 1));
+}
+
+#[tokio::test]
 async fn a_delay_lets_a_turn_be_cancelled_in_the_middle() {
     let script = model("turns:\n  - say: one two three\n    delay: 20s\n");
     let (asking, sink) = (Asking::user("Go."), Sink::default());

@@ -94,7 +94,7 @@ fn store(tx: &Tx<'_>, n: i64, job: &str, next: i64, batch: &Batch) -> Result<Eff
             ))
             .into());
         }
-        insert.execute(params![n, seq, record.text])?;
+        tx.wrote_one(insert.execute(params![n, seq, record.text])?, "a record")?;
         seq += 1;
     }
     for blob in &batch.blobs {
@@ -120,9 +120,11 @@ fn store(tx: &Tx<'_>, n: i64, job: &str, next: i64, batch: &Batch) -> Result<Eff
         close(tx, n, job, approval, *state)?;
     }
     let status = batch.status.map(|s| word(&s, tx.site)).transpose()?;
-    tx.conn
+    let changed = tx
+        .conn
         .prepare_cached("UPDATE jobs SET records = ?2, updated_ms = ?3, status = coalesce(?4, status) WHERE n = ?1")?
         .execute(params![n, seq, to_sql(tx.now_ms), status])?;
+    tx.wrote_one(changed, "the job's row")?;
     if batch.status.is_some_and(JobStatus::is_final) {
         // Nobody will ever take these up or be helped by these.
         tx.conn.prepare_cached("DELETE FROM inbox WHERE job = ?1")?.execute([n])?;
@@ -148,7 +150,8 @@ fn check_open(job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
 /// Puts a row right, whatever stands in its place. A decision that the job's runner has still to read keeps it from being open again.
 fn restore(tx: &Tx<'_>, n: i64, job: &str, approval: &ApprovalRow) -> Result<(), OpError> {
     check_open(job, approval)?;
-    tx.conn
+    let changed = tx
+        .conn
         .prepare_cached(
             "INSERT INTO approvals (id, job, tenant, state, opened_ms, expires_ms, approval) VALUES (?1, ?2, ?3, 'open', ?4, ?5, ?6) \
              ON CONFLICT (id) DO UPDATE SET job = excluded.job, tenant = excluded.tenant, opened_ms = excluded.opened_ms, \
@@ -164,7 +167,7 @@ fn restore(tx: &Tx<'_>, n: i64, job: &str, approval: &ApprovalRow) -> Result<(),
             to_json(&approval.approval, tx.site)?,
             is_decided(tx, n, &approval.id)?,
         ])?;
-    Ok(())
+    tx.wrote_one(changed, "an approval")
 }
 
 /// Whether a decision on an approval waits in the inbox of its job.

@@ -24,11 +24,11 @@ pub(crate) fn decide(tx: &Tx<'_>, id: &str, decision: &Decision) -> Result<(Deci
         return Ok((DecideOutcome::DigestMismatch, Effect::NOTHING));
     }
     let state = if decision.approve { ApprovalState::Approved } else { ApprovalState::Denied };
-    tx.conn.prepare_cached("UPDATE approvals SET state = ?2, decision = ?3 WHERE id = ?1")?.execute(params![
-        id,
-        word(&state, tx.site)?,
-        to_json(decision, tx.site)?
-    ])?;
+    let changed = tx
+        .conn
+        .prepare_cached("UPDATE approvals SET state = ?2, decision = ?3 WHERE id = ?1")?
+        .execute(params![id, word(&state, tx.site)?, to_json(decision, tx.site)?])?;
+    tx.wrote_one(changed, "the decision")?;
     let (job, _) = job_number(tx.conn, &row.job, tx.site)?;
     let what = InboxKind::Decided { approval: id.to_owned(), decision: decision.clone() };
     Ok((DecideOutcome::Counted, put(tx, job, &what)?))
@@ -45,9 +45,11 @@ pub(crate) fn cancel(tx: &Tx<'_>, job: &str, by: &str, at_ms: u64) -> Result<(()
 }
 
 fn put(tx: &Tx<'_>, job: i64, what: &InboxKind) -> Result<Effect, OpError> {
-    tx.conn
+    let changed = tx
+        .conn
         .prepare_cached("INSERT INTO inbox (job, what) VALUES (?1, ?2)")?
         .execute(params![job, to_json(what, tx.site)?])?;
+    tx.wrote_one(changed, "what waits for the job's runner")?;
     Ok(Effect { inbox: Some(tx.conn.last_insert_rowid()), ..Effect::WROTE })
 }
 

@@ -331,3 +331,67 @@ async fn nothing_counts_as_stored_in_a_file_that_was_moved_away_or_replaced() {
     store.append(&lease, batch(1, 1)).await.unwrap();
     assert_eq!(store.records("a", 0).await.unwrap(), texts(0, 2));
 }
+
+/// A store made in order, then changed by somebody.
+async fn changed(sql: &str) -> Folder {
+    let folder = Folder::new();
+    let store = folder.open();
+    store.create_job(job("a"), batch(0, 1)).await.unwrap();
+    drop(store);
+    let conn = rusqlite::Connection::open(folder.db()).unwrap();
+    conn.execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    folder
+}
+
+#[tokio::test]
+async fn a_file_with_tables_triggers_views_or_columns_of_somebody_else_is_refused() {
+    let own = "UPDATE sqlite_schema SET sql = replace(sql, ";
+    let altered = |what: &str| format!("PRAGMA writable_schema = ON; {own}{what});");
+    for (sql, expect) in [
+        (
+            "CREATE TRIGGER e AFTER INSERT ON approvals BEGIN DELETE FROM inbox; END".to_owned(),
+            "the trigger e on approvals",
+        ),
+        (
+            "CREATE TRIGGER e BEFORE INSERT ON records BEGIN SELECT raise(ignore); END".to_owned(),
+            "the trigger e on records",
+        ),
+        ("CREATE TABLE mine (x)".to_owned(), "the table mine is not"),
+        ("CREATE VIEW mine AS SELECT 1".to_owned(), "the view mine is not"),
+        ("CREATE INDEX mine ON jobs (agent)".to_owned(), "the index mine on jobs is not"),
+        ("ALTER TABLE inbox ADD COLUMN x TEXT GENERATED ALWAYS AS (what)".to_owned(), "the table inbox was changed"),
+        ("ALTER TABLE jobs ADD COLUMN x TEXT DEFAULT 'y'".to_owned(), "the table jobs was changed"),
+        (
+            altered("'lease_epoch    INTEGER NOT NULL', 'lease_epoch INTEGER NOT NULL CHECK (n < 9)'"),
+            "the table jobs was changed",
+        ),
+        ("DROP INDEX jobs_held".to_owned(), "the index jobs_held on jobs is missing"),
+        ("DROP VIEW history; CREATE TABLE history (job, seq, text)".to_owned(), "the table history is not"),
+    ] {
+        let folder = changed(&sql).await;
+        for options in [options(), options().read_only()] {
+            let text = refused(&folder.db(), options);
+            assert!(text.contains(expect), "{sql}: {text}");
+        }
+    }
+    // What SQLite's own optimizer leaves there is nobody's word.
+    drop(changed("ANALYZE").await.open());
+    drop(changed("VACUUM").await.open());
+}
+
+#[tokio::test]
+async fn a_trigger_that_is_made_while_the_store_is_open_does_nothing() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let lease = store.create_job(job("a"), batch(0, 1)).await.unwrap();
+    let conn = rusqlite::Connection::open(folder.db()).unwrap();
+    for table in ["records", "inbox", "approvals"] {
+        let sql = format!("CREATE TRIGGER t_{table} BEFORE INSERT ON {table} BEGIN SELECT raise(ignore); END");
+        conn.execute_batch(&sql).unwrap();
+    }
+    let opened = Batch { opened: vec![approval("a", "ap")], ..batch(1, 1) };
+    store.append(&lease, opened).await.unwrap();
+    store.request_cancel("a", "bob", NOW).await.unwrap();
+    assert_eq!(store.records("a", 0).await.unwrap(), texts(0, 2));
+    assert_eq!((store.inbox("a").await.unwrap().len(), store.approvals(true).await.unwrap().len()), (1, 1));
+}

@@ -26,6 +26,13 @@ pub(super) struct Page {
     pub(super) left: usize,
 }
 
+/// What a yes is bound to, beside the value: the digest, and the schema that the call's function had. Whole, so that they can be compared.
+pub(super) fn bound_to(approval: &Approval, look: Look) -> String {
+    let bound = [("digest", Some(&approval.digest)), ("schema", approval.schema_sha256.as_ref())];
+    let lines = bound.iter().filter_map(|(label, hash)| Some((label, (*hash)?)));
+    lines.map(|(label, hash)| Line::at(label, ' ').add(Role::Strong, hash).whole(look)).collect()
+}
+
 impl Pages {
     /// Everything: reasons, the value before and after, each step between, all whole.
     pub(super) fn of(approval: &Approval, look: Look) -> Self {
@@ -34,7 +41,7 @@ impl Pages {
             sheet.put(Line::at(label, ' ').add(Role::Strong, text));
         };
         let key = approval.event.key();
-        heading(&mut sheet, "digest", &format!("the yes is bound to {}", approval.digest));
+        sheet.text = bound_to(approval, look);
         let lists: Vec<String> = approval.approvers.iter().map(|people| people.join(" or ")).collect();
         let names = [
             ("job", approval.parent_jobs.iter().chain([&approval.job]).cloned().collect::<Vec<_>>().join(" > ")),

@@ -104,8 +104,8 @@ pub(super) fn value_text(event: Moment, value: &Stored) -> String {
     }
 }
 
-/// Everything about an approval but the line that asks.
-pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look, next: &Next) -> Question {
+/// Everything about an approval but the line that asks. `next`: what makes the commands that decide it; none where it is decided already.
+pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: Look, next: Option<&Next>) -> Question {
     let mut sheet = Sheet { look, text: String::new(), left_out: 0 };
     let title = match approval.event {
         Moment::PreToolCall => "A person is asked before a call",
@@ -144,7 +144,8 @@ pub(crate) fn question(approval: &Approval, expires_ms: u64, now_ms: u64, look: 
         let lists: Vec<String> = approval.approvers.iter().map(|people| people.join(" or ")).collect();
         sheet.labelled("decides", &lists.join(", and also "));
     }
-    for (label, verb) in [("or", "approve"), ("", "deny")] {
+    for (label, verb, next) in [("or", "approve", next), ("", "deny", next)] {
+        let Some(next) = next else { continue };
         let command = next.command(&format!("approvals {verb} {}", approval.id));
         sheet.text.push_str(&Line::at(label, ' ').add(Role::Dim, &command).whole(look));
     }

@@ -121,9 +121,10 @@ impl Teller {
     }
 
     pub(super) fn waits(&mut self, approval: &Approval, expires_ms: u64) {
-        if self.approvals == Approvals::Told {
+        if self.approvals != Approvals::Prompted {
             let now_ms = expires_ms.saturating_sub(approval.expires_after_ms);
-            let question = prompt::question(approval, expires_ms, now_ms, self.look, &self.next);
+            let next = Some(&self.next).filter(|_| self.approvals == Approvals::Told);
+            let question = prompt::question(approval, expires_ms, now_ms, self.look, next);
             self.out.push_str(&question.text);
         }
     }

@@ -73,7 +73,7 @@ fn rest(tale: &mut Tale, text: &str) {
 fn no_control_character_reaches_the_writer_in_story_history_and_prompt() {
     let mut tale = hostile_tale(HOSTILE);
     let approval = tale.approval();
-    let question = prompt::question(&approval, START_MS + 1_000, START_MS, Look::PLAIN, &Next::default());
+    let question = prompt::question(&approval, START_MS + 1_000, START_MS, Look::PLAIN, Some(&Next::default()));
     assert_tame(&question.text);
     assert_tame(&prompt::in_full(&approval, START_MS + 1_000, START_MS, Look::PLAIN, &Next::default()));
     rest(&mut tale, HOSTILE);
@@ -101,7 +101,7 @@ fn a_megabyte_everywhere_stays_a_short_story() {
     let text = "A long reason. ".repeat(70_000);
     let mut tale = hostile_tale(&text);
     let approval = tale.approval();
-    let question = prompt::question(&approval, START_MS + 1_000, START_MS, Look::PLAIN, &Next::default());
+    let question = prompt::question(&approval, START_MS + 1_000, START_MS, Look::PLAIN, Some(&Next::default()));
     assert!(question.text.len() < 20_000, "{}", question.text.len());
     assert!(question.left_out > 1_000_000);
     assert_tame(&question.text);

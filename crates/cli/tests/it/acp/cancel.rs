@@ -115,6 +115,8 @@ fn sigterm_ends_it_as_closed_input_does() {
     client.question();
     client.signal(Signal::TERM);
     client.finish().code(143);
+    // Whoever waits for the prompt is answered before it leaves.
+    assert!(client.seen.iter().any(|f| f["result"]["stopReason"] == "cancelled"), "{:#?}", client.seen);
     let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
     assert_eq!(jobs["jobs"][0]["status"], "cancelled");
 }

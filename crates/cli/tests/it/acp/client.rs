@@ -92,6 +92,20 @@ impl Client {
         let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
     }
 
+    /// Writes bytes in a thread, which may be held up.
+    pub(crate) fn write_aside(&mut self, bytes: Vec<u8>) -> JoinHandle<ChildStdin> {
+        let mut stdin = self.stdin.take().unwrap();
+        std::thread::spawn(move || {
+            let _ = stdin.write_all(&bytes).and_then(|()| stdin.flush());
+            stdin
+        })
+    }
+
+    /// Goes on writing where a thread ended.
+    pub(crate) fn take_back(&mut self, writing: JoinHandle<ChildStdin>) {
+        self.stdin = Some(writing.join().unwrap());
+    }
+
     fn frame(&mut self, frame: &Value) {
         let mut line = frame.to_string();
         line.push('\n');

@@ -181,9 +181,12 @@ fn a_question_about_a_result_shows_all_that_the_yes_lets_through() {
     let prompt = client.begin(&session, "go");
     let question = client.question();
     let text = question["params"]["toolCall"]["content"][0]["content"]["text"].as_str().unwrap();
-    for part in
-        ["The model would read this result:\n[]", "structured content:", "\"token\": \"t0p\"", "\"branch\": \"main\""]
-    {
+    for part in [
+        "The model would read this result:\n```text\n│ []\n```\n",
+        "structured content:",
+        "\"token\": \"t0p\"",
+        "\"branch\": \"main\"",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     client.choose(&question, "allow_once");

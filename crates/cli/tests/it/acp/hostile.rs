@@ -27,6 +27,10 @@ fn bad_frames_get_errors_and_the_next_one_is_read() {
         (b"[]", -32_600),
         (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/list\",\"params\":{}}]", -32_600),
         (b"{\"jsonrpc\":\"1.0\",\"id\":\"x\"}", -32_600),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/list\",\"method\":\"session/new\",\"params\":{}}",
+            -32_700,
+        ),
     ] {
         client.raw(bytes);
         client.raw(b"\n");

@@ -171,6 +171,33 @@ fn text_that_was_held_back_is_told_when_it_is_objected_to() {
     assert_eq!(client.said(), "I am done.Now I am.");
 }
 
+/// What an objection was raised to may still be the output: hooks at the job's end have their say before it is told.
+#[test]
+fn text_that_was_objected_to_and_stands_after_all_is_told_once_its_hooks_have_passed_it() {
+    for (answer, said) in [("allow", "I am done."), ("deny", "hook policy.check denied the output: it is secret")] {
+        let world = World::with(
+            Plugin::new("p")
+                .server("policy", json!([function("check", says(answer, json!({"reason": "it is secret"})))]))
+                .hook(json!({"on": "job_end", "call": "policy.check"}))
+                .agent(json!({"max_turns": 2}))
+                .turns(json!([{"say": "I am done."}, {"call": {"tool": "todo.add"}}])),
+        );
+        let functions =
+            [function("_Stop", json!({"text": "2 items are open"})), function("add", json!({"text": "added"}))];
+        let todo = server(&world, "todo", json!({"tools": functions}));
+        let mut client = Client::start_in(&world, &[], &[("MCP_HOOK_SERVERS", "todo")]);
+        client.hello();
+        let session = client.session(json!([todo]));
+        assert_eq!(client.prompt(&session, "go"), "end_turn");
+        assert_eq!(client.said(), said);
+        let notices = serde_json::to_string(&client.seen).unwrap();
+        assert!(notices.contains("could not go on after an objection") && notices.contains("max_turns"), "{notices}");
+        client.seen.clear();
+        client.call("session/load", json!({"sessionId": session, "cwd": "/tmp", "mcpServers": [todo]}));
+        assert_eq!(client.said(), said, "loaded");
+    }
+}
+
 #[test]
 fn a_second_signal_ends_a_shutdown_that_waits() {
     let world = World::new();

@@ -124,6 +124,19 @@ fn a_session_that_another_process_works_on_is_loaded_with_a_word_about_it_and_ta
 }
 
 #[test]
+fn a_session_whose_prompt_another_process_runs_is_deleted_when_that_has_ended_as_it_was_asked_to() {
+    let world = git(says("escalate", json!({"reason": "r"})), json!({}), push());
+    let (mut one, mut two) = (Client::new(&world, &[]), Client::new(&world, &[]));
+    let session = one.session(json!([]));
+    let prompt = one.begin(&session, "go");
+    one.question();
+    two.call("session/delete", json!({"sessionId": session}));
+    assert_eq!(one.result(prompt)["stopReason"], "cancelled");
+    let left = two.call("session/list", json!({}));
+    assert_eq!(left["sessions"], json!([]));
+}
+
+#[test]
 fn a_question_that_is_never_answered_expires_is_withdrawn_and_is_a_no() {
     let world = git(says("escalate", json!({"reason": "r"})), json!({"expires": "2s"}), push());
     let mut client = Client::new(&world, &[]);
@@ -229,6 +242,28 @@ fn a_flood_of_bad_frames_is_answered_frame_by_frame_and_costs_no_memory() {
     assert_eq!(errors, FRAMES);
     let grown = resident(&client).saturating_sub(before);
     assert!(grown < 100_000, "{grown} KB");
+}
+
+#[test]
+fn a_client_that_asks_without_reading_is_not_read_on_and_gets_every_answer_when_it_reads() {
+    const ASKED: usize = 8_000;
+    let world = git(says("allow", json!({})), json!({}), push());
+    let mut client = Client::new(&world, &[]);
+    let session = client.session(json!([]));
+    for _ in 0..4 {
+        client.session(json!([]));
+    }
+    client.deaf(true);
+    let frame = |n| json!({"jsonrpc": "2.0", "id": format!("f{n}"), "method": "session/list", "params": {}});
+    let frames: String = (0..ASKED).map(|n| format!("{}\n", frame(n))).collect();
+    let writing = client.write_aside(frames.into_bytes());
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!writing.is_finished(), "all was read, so all answers are kept");
+    client.deaf(false);
+    client.take_back(writing);
+    assert_eq!(client.prompt(&session, "go"), "end_turn");
+    client.close().code(0);
+    assert_eq!(client.seen.iter().filter(|f| f["result"]["sessions"].is_array()).count(), ASKED);
 }
 
 #[test]

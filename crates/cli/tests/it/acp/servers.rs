@@ -158,3 +158,21 @@ fn servers_beyond_the_limit_are_told_of() {
     let text = told["params"]["update"]["description"].as_str().unwrap();
     assert!(text.contains("the last 3 of them are left out"), "{text}");
 }
+
+#[test]
+fn what_a_client_gives_a_server_is_in_no_error_that_anybody_is_told() {
+    let plugin = Plugin::new("p").turns(json!([
+        {"call": {"tool": "mine.fail", "with": {}}}, {"expect": "bad [client's TOKEN]", "say": "done"}
+    ]));
+    let world = World::with(plugin);
+    let mut client = Client::new(&world, &[]);
+    let failing = function("fail", json!({"error": {"code": -1, "message": "bad s3cr3t-value"}}));
+    let mut mine = server(&world, "mine", json!({ "tools": [failing] }));
+    mine["env"] = json!([{"name": "TOKEN", "value": "s3cr3t-value"}]);
+    let session = client.session(json!([mine]));
+    assert_eq!(client.prompt(&session, "go"), "end_turn");
+    assert!(!client.seen.iter().any(|frame| frame.to_string().contains("s3cr3t")), "{:#?}", client.seen);
+    client.close().code(0);
+    let db = std::fs::read(world.path("jobs.db")).unwrap();
+    assert!(!db.windows(6).any(|bytes| bytes == b"s3cr3t"), "it stands in the store");
+}

@@ -1,9 +1,10 @@
 //! When servers are asked for advice, and what follows from it (SPEC §9).
 //!
 //! Invariant: nothing here can end a job or keep it from ending but an objection within the session's budget, once, with a turn left.
+//! Invariant: an objection never costs a job its output: where the agent can't go on after one, what it said before stands (logic 3).
 
 use super::{Machine, Mismatch, Phase};
-use crate::job::{Command, Fact};
+use crate::job::{Command, Fact, JobError};
 use crate::lifecycle::{self, Context, LifecycleAnswer, LifecycleSpec, Point, Skip};
 use crate::message::StopReason;
 use crate::stored::Stored;
@@ -21,11 +22,17 @@ pub(super) struct Advice {
     stops: u32,
     /// An objection was delivered, and the model called nothing since.
     heard: bool,
+    /// The output that was objected to, until another one stands.
+    #[serde(default)]
+    kept: Option<Stored>,
     /// How many times something was delivered.
     deliveries: u32,
     /// How often the conversation was compacted and servers asked about it.
     compactions: u32,
     session_ended: bool,
+    /// The ask at the session's end, which was begun.
+    #[serde(default)]
+    session_ends: Option<Vec<String>>,
 }
 
 impl Advice {
@@ -33,14 +40,10 @@ impl Advice {
     pub(super) fn worked(&mut self) {
         self.heard = false;
     }
-
-    pub(super) fn session_ended(&mut self, fact: &Fact) -> Result<(), Mismatch> {
-        if std::mem::replace(&mut self.session_ended, true) {
-            return Err(Mismatch::unexpected(fact));
-        }
-        Ok(())
-    }
 }
+
+/// The effect of the ask at a session's end.
+const SESSION_END: &str = "session_end";
 
 /// An ask that is under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,8 +56,13 @@ pub(super) struct Ask {
 
 /// Whether answers can be the ones to an ask: of servers that were asked, each once, in their order.
 pub(super) fn fits_servers(servers: &[String], answers: &[LifecycleAnswer]) -> bool {
+    is_part(servers, answers.iter().map(|answer| &answer.server))
+}
+
+/// Whether some of these are named, each once, in their order.
+fn is_part<'a>(servers: &[String], mut named: impl Iterator<Item = &'a String>) -> bool {
     let mut left = servers.iter();
-    answers.iter().all(|answer| left.any(|server| *server == answer.server))
+    named.all(|name| left.any(|server| server == name))
 }
 
 impl Machine {
@@ -67,6 +75,54 @@ impl Machine {
     /// Whether the end of the session is in the history.
     pub fn session_ended(&self) -> bool {
         self.advice.session_ended
+    }
+
+    /// Who is asked at the session's end, where that was begun.
+    pub fn session_ends(&self) -> Option<&[String]> {
+        self.advice.session_ends.as_deref()
+    }
+
+    /// The ask at the end of the session, of those servers of the job's that have something to be asked; none where that is not
+    /// recorded before (logic 2), or stands already. Whoever closes the session records that it begins, and then asks.
+    pub fn session_end(&self, servers: &[String]) -> Option<Command> {
+        let begins = matches!(self.phase, Phase::Finished(_)) && self.spec.begins_session_end();
+        let known = self.lifecycle().is_some_and(|l| is_part(&l.servers, servers.iter()));
+        (begins && known && !self.session_ended() && self.session_ends().is_none()).then(|| Command::AskLifecycle {
+            effect: SESSION_END.into(),
+            point: Point::SessionEnd,
+            servers: servers.to_vec(),
+            context: Context { prompt: self.prompt.as_ref().map(Stored::digest_only), ..Context::default() },
+            skip: None,
+            failure: None,
+        })
+    }
+
+    /// Takes the beginning of the ask at the session's end; false where it is no such beginning.
+    pub(super) fn session_end_begun(&mut self, command: &Command) -> bool {
+        let Command::AskLifecycle { point: Point::SessionEnd, servers, .. } = command else { return false };
+        if self.session_end(servers).as_ref() != Some(command) {
+            return false;
+        }
+        self.advice.session_ends = Some(servers.clone());
+        true
+    }
+
+    /// Takes what was said at the session's end.
+    pub(super) fn end_session(&mut self, fact: &Fact, answers: &[LifecycleAnswer]) -> Result<(), Mismatch> {
+        let asked = match self.session_ends() {
+            Some(servers) => fits_servers(servers, answers),
+            None => !self.spec.begins_session_end(),
+        };
+        if !asked || self.session_ended() || !matches!(self.phase, Phase::Finished(_)) {
+            return Err(Mismatch::unexpected(fact));
+        }
+        self.advice.session_ended = true;
+        Ok(())
+    }
+
+    /// The output that was objected to, where no other has taken its place: it may still be the job's.
+    pub fn kept_output(&self) -> Option<&Stored> {
+        self.advice.kept.as_ref()
     }
 
     fn lifecycle(&self) -> Option<&LifecycleSpec> {
@@ -85,7 +141,7 @@ impl Machine {
         ];
         let next = points.into_iter().find(|(point, due)| *due && done.is_none_or(|done| *point > done));
         match next {
-            Some((point, _)) => self.ask(point, None, Context::default(), None, out),
+            Some((point, _)) => self.ask(point, None, Context::default(), None, None, out),
             None => self.next_turn(out),
         }
     }
@@ -106,13 +162,20 @@ impl Machine {
             None
         };
         self.advice.stops += 1;
+        self.advice.kept = None;
         let context = Context {
             prompt: None,
             attempt: Some(self.advice.stops),
             rejections_left: Some(left),
             stop_reason: Some(StopReason::EndTurn),
         };
-        self.ask(Point::Stop, Some(output), context, skip, out);
+        self.ask(Point::Stop, Some(output), context, skip, None, out);
+    }
+
+    /// The agent can't go on: the job fails, unless it only went on because of an objection. Then the output from before stands.
+    pub(super) fn fail_turn(&mut self, error: JobError, out: &mut Vec<Command>) {
+        let Some(output) = self.advice.kept.clone() else { return self.fail(error, out) };
+        self.ask(Point::Stop, Some(output), Context::default(), Some(Skip::Kept), Some(error), out);
     }
 
     /// The conversation was compacted: servers may say what must not be forgotten, before the next turn.
@@ -124,7 +187,7 @@ impl Machine {
         }
         self.advice.compactions += 1;
         let context = Context { attempt: Some(self.advice.compactions), ..Context::default() };
-        self.ask(Point::PostCompact, None, context, None, out);
+        self.ask(Point::PostCompact, None, context, None, None, out);
     }
 
     fn ask(
@@ -133,6 +196,7 @@ impl Machine {
         output: Option<Stored>,
         context: Context,
         skip: Option<Skip>,
+        failure: Option<JobError>,
         out: &mut Vec<Command>,
     ) {
         let turn = self.turn;
@@ -153,7 +217,7 @@ impl Machine {
             Some(_) => vec![],
         };
         let context = Context { prompt: self.prompt.clone(), ..context };
-        out.push(Command::AskLifecycle { effect, point, servers, context, skip });
+        out.push(Command::AskLifecycle { effect, point, servers, context, skip, failure: failure.map(Box::new) });
         self.phase = Phase::Lifecycle(Ask { point, output });
     }
 
@@ -168,7 +232,8 @@ impl Machine {
             self.say(message);
         }
         match (point, output) {
-            (Point::Stop, Some(_)) if said => {
+            (Point::Stop, Some(output)) if said => {
+                self.advice.kept = Some(output).filter(|_| self.spec.keeps_objected());
                 self.advice.rejections += 1;
                 self.advice.heard = true;
                 self.next_turn(out);

@@ -183,7 +183,7 @@ impl Machine {
                 tokens(task),
             );
         }
-        self.fail(JobError::plain("ContextFull", message), out);
+        self.fail_turn(JobError::plain("ContextFull", message), out);
     }
 
     /// The conversation was compacted: what stands now, and who is asked about it.

@@ -19,7 +19,7 @@ impl Machine {
     pub(super) fn next_turn(&mut self, out: &mut Vec<Command>) {
         if self.turn >= self.spec.agent.max_turns && !self.owes_turn() {
             let message = format!("the job ended after {} model turns, the agent's max_turns", self.turn);
-            self.fail(JobError::plain("MaxTurns", message), out);
+            self.fail_turn(JobError::plain("MaxTurns", message), out);
             return;
         }
         if self.compacts_first(out) {
@@ -39,12 +39,12 @@ impl Machine {
         self.note_tokens(fact);
         if *stop == StopReason::Refusal {
             let message = "the model, or its provider, refused to go on".to_owned();
-            return self.fail(JobError::plain("Refused", message), out);
+            return self.fail_turn(JobError::plain("Refused", message), out);
         }
         if *stop == StopReason::MaxTokens {
             // Calls of a turn that was cut off may be cut off too: none of them is made.
             let message = format!("turn {} ran into the limit of output tokens (max_tokens)", self.turn);
-            return self.fail(JobError::plain("MaxTokens", message), out);
+            return self.fail_turn(JobError::plain("MaxTokens", message), out);
         }
         self.say(Message::Assistant {
             text: text.clone(),
@@ -98,7 +98,7 @@ impl Machine {
     fn correct(&mut self, fault: &str, out: &mut Vec<Command>) {
         if self.corrections >= OUTPUT_CORRECTIONS {
             let message = format!("the output breaks the schema that the agent declares: {fault}");
-            return self.fail(JobError::plain("BadOutput", message), out);
+            return self.fail_turn(JobError::plain("BadOutput", message), out);
         }
         self.corrections += 1;
         let content = format!(

@@ -6,6 +6,7 @@ use crate::tell::Weight;
 use crate::wire;
 use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::EventHead;
+use hookwright_core::job::JobError;
 use hookwright_core::lifecycle::{LifecycleAnswer, LifecycleOutcome, Point, Skip};
 use hookwright_core::text::{duration, escape};
 use serde_json::{Value, json};
@@ -72,15 +73,25 @@ impl Teller {
         self.note(weight, &title, why, json!({"job": self.job, "tool": tool, "state": state}));
     }
 
-    pub(super) fn not_asked(&self, point: Point, skip: Skip) {
+    pub(super) fn not_asked(&self, point: Point, skip: Skip, failure: Option<&JobError>) {
         let (word, why) = match skip {
             Skip::BudgetUsedUp => ("budget_used_up", "the objections that a session may raise are used up"),
             Skip::Declined => ("declined", "the agent heard the objection and ended its turn again"),
             Skip::NoTurnLeft => ("no_turn_left", "the agent has no turn left in which it could heed an objection"),
+            Skip::Kept => ("kept", "the agent could not go on after an objection, and its answer from before stands"),
         };
         let title = format!("{} was not asked", point.function());
         let details = json!({"job": self.job, "hook": point.function(), "outcome": word});
-        self.note(Weight::Info, &title, Some(why), details);
+        let why = failure.map_or_else(|| why.to_owned(), |failure| format!("{why}: {}", failure.message));
+        self.note(Weight::Info, &title, Some(&why), details);
+    }
+
+    /// Another output stands: what was objected to before is none, and no hook at the job's end is asked about it.
+    pub(super) async fn superseded(&mut self) {
+        if let Some((id, text)) = self.objected.take() {
+            let text = self.value(&text).await;
+            self.tell.message(&id, &wire::output_text(&text));
+        }
     }
 
     pub(super) async fn advised(&mut self, effect: &str, answers: &[LifecycleAnswer]) {
@@ -91,9 +102,11 @@ impl Teller {
             && answers.iter().any(is_text)
             && let Some(text) = self.held.take()
         {
-            // What is objected to is no output any more: no hook at the job's end is asked about it.
-            let text = self.value(&text).await;
-            self.tell.message(&self.message_id(), &wire::output_text(&text));
+            self.objected = Some((self.message_id(), text));
+            // Where a hook at the job's end may have a say, it waits: what is objected to may still be the output.
+            if !self.machine.as_ref().is_some_and(|m| m.holds_output() && m.kept_output().is_some()) {
+                self.superseded().await;
+            }
         }
         for answer in answers {
             let said = match &answer.outcome {

@@ -40,6 +40,34 @@ fn results_of_all_shapes_are_shown_escaped_and_bounded() {
 }
 
 #[test]
+fn links_and_media_of_servers_pass_with_their_texts_escaped_and_nothing_else() {
+    let hostile = "a\u{1b}[2J\u{202e}\u{200b}\n";
+    let escaped = r"a\\u{1b}[2J\\u{202e}\\u{200b}\\n";
+    let shown = texts(&json!([
+        {"type": "resource_link", "name": hostile, "title": hostile, "uri": hostile, "mimeType": hostile,
+         "description": "two\nlines\u{202e}", "size": 7, "_meta": {"x": hostile}, "annotations": {"lastModified": hostile}},
+        {"type": "image", "data": "AAAA", "mimeType": hostile, "uri": hostile},
+        {"type": "audio", "data": "AAAA", "mimeType": hostile, "_meta": {"x": hostile}},
+    ]));
+    for (text, times) in shown.iter().zip([4, 2, 1]) {
+        assert_eq!(text.matches(escaped).count(), times, "{text}");
+        assert!(!text.chars().any(is_hidden) && !text.contains("meta") && !text.contains("annotations"), "{text}");
+    }
+    assert!(shown[0].contains(r#""size":7"#) && shown[0].contains(r"two\nlines\\u{202e}"), "{}", shown[0]);
+}
+
+#[test]
+fn a_models_text_keeps_what_writing_needs_and_nothing_that_reorders_or_hides() {
+    for kept in ["two\n\tlines\r\n", "👩\u{200d}💻", "می\u{200c}خواهم", "\u{200f}שלום", "\u{61c}سلام"]
+    {
+        assert_eq!(said(kept), kept);
+    }
+    for hidden in ['\u{1b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{2028}', '\u{e0041}'] {
+        assert_eq!(said(&format!("a{hidden}b")), format!("a{}b", hidden.escape_unicode()));
+    }
+}
+
+#[test]
 fn files_are_found_under_the_usual_keys_as_absolute_paths() {
     let found = |arguments: Value| -> Vec<String> {
         locations(&arguments, "/w").into_iter().map(|l| format!("{}:{:?}", l.path.display(), l.line)).collect()
@@ -47,9 +75,14 @@ fn files_are_found_under_the_usual_keys_as_absolute_paths() {
     assert_eq!(found(json!({"path": "a.rs", "line": 7})), ["/w/a.rs:Some(7)"]);
     assert_eq!(found(json!({"file_path": "/x/b", "path": "/x/b"})), ["/x/b:None"]);
     assert_eq!(found(json!({"uri": "file:///x/c", "paths": ["d", 1]})), ["/x/c:None", "/w/d:None"]);
-    for none in
-        [json!({"uri": "https://x"}), json!({"path": 1}), json!({"path": "a\nb"}), json!([]), json!({"query": "a.rs"})]
-    {
+    for none in [
+        json!({"uri": "https://x"}),
+        json!({"path": 1}),
+        json!({"path": "a\nb"}),
+        json!({"path": "a\u{202e}sr.x"}),
+        json!([]),
+        json!({"query": "a.rs"}),
+    ] {
         assert_eq!(found(none.clone()), [""; 0], "{none}");
     }
 }

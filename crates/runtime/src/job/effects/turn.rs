@@ -3,6 +3,7 @@
 //! Invariant: what can't be kept as it was written is refused to the model, never changed.
 
 use super::Workshop;
+use crate::checked;
 use crate::hook::ms_since;
 use crate::job::talk::Talk;
 use crate::observe::{Event, Observer};
@@ -68,7 +69,7 @@ impl Workshop {
         let sink = Sink { observer: &*self.observer, silent: self.holds_output };
         let start = Instant::now();
         match self.deps.model.turn(request, &sink).await {
-            Ok(turn) => Ok(self.answered(effect, turn, sent, output_schema.as_deref(), ms_since(start), blobs)),
+            Ok(turn) => Ok(self.answered(effect, turn, sent, output_schema, ms_since(start), blobs).await),
             Err(error) => Ok(Fact::ModelFailed {
                 effect: effect.to_owned(),
                 fault: if matches!(error, ModelError::ContextFull(_)) {
@@ -82,22 +83,15 @@ impl Workshop {
         }
     }
 
-    fn answered(
+    async fn answered(
         &self,
         effect: &str,
         turn: Turn,
         sent: Sent,
-        schema: Option<&Value>,
+        schema: Option<Arc<Value>>,
         ms: f64,
         blobs: &mut Vec<Blob>,
     ) -> Fact {
-        let mut keep = |value: Value| {
-            let value = Arc::new(value);
-            let (stored, blob) = Stored::shared(value.clone());
-            self.values.keep(&stored, value);
-            blobs.extend(blob);
-            stored
-        };
         let (mut output, mut output_fault) = (None, None);
         if let Some(schema) = schema
             && turn.calls.is_empty()
@@ -105,12 +99,23 @@ impl Workshop {
             let said = turn.text.as_deref().unwrap_or("");
             match serde_json::from_str::<Value>(said.trim()) {
                 Err(e) => output_fault = Some(format!("it is not JSON: {e}")),
-                Ok(value) => match event::against(schema, &value) {
-                    Ok(()) => output = Some(keep(value)),
-                    Err(why) => output_fault = Some(why),
-                },
+                Ok(value) => {
+                    let against = schema.clone();
+                    match checked::check(&schema, move || event::against(&against, &value).map(|()| value)).await {
+                        Ok(value) => output = Some(value),
+                        Err(why) => output_fault = Some(why),
+                    }
+                }
             }
         }
+        let mut keep = |value: Value| {
+            let value = Arc::new(value);
+            let (stored, blob) = Stored::shared(value.clone());
+            self.values.keep(&stored, value);
+            blobs.extend(blob);
+            stored
+        };
+        let output = output.map(&mut keep);
         let calls = turn
             .calls
             .into_iter()

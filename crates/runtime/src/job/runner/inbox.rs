@@ -18,6 +18,9 @@ impl Runner {
             if self.machine.outcome().is_some() {
                 return Ok(());
             }
+            if self.journal.has_taken(item.id) {
+                continue;
+            }
             self.journal.taken(item.id);
             match item.what {
                 InboxKind::Cancel { by, .. } => self.cancel(by)?,

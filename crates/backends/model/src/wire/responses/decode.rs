@@ -137,6 +137,8 @@ impl Decoder for Responses {
             (_, Some("max_output_tokens")) => StopReason::MaxTokens,
             (_, Some("content_filter")) => StopReason::Refusal,
             _ if refused => StopReason::Refusal,
+            // Cut off, for whatever reason there may be one day.
+            (Some("incomplete"), _) => StopReason::MaxTokens,
             _ => StopReason::EndTurn,
         };
         let usage = u64_at(&response, "/usage/input_tokens").map(|input_tokens| Usage {

@@ -1,5 +1,7 @@
 //! When servers are asked for advice, and what follows.
 
+mod kept;
+
 use super::*;
 use crate::lifecycle::{Delivered, Point, Skip, body};
 use crate::manifest::OnTimeout;
@@ -314,11 +316,47 @@ fn the_end_of_a_session_stands_once_and_only_after_the_end_of_the_job() {
     let ended = Fact::SessionEnded { answers: vec![] };
     let (mut machine, _) = Machine::new(advised(&["todo"], 3)).unwrap();
     assert!(machine.handle(1, &ended).is_err());
+    assert_eq!(machine.session_end(&["todo".into()]), None, "the job is not over");
     let mut machine = run(advised(&["todo"], 3), &world(&no_calls, &nobody), first).machine;
     let before = machine.conversation().to_vec();
+    let begun = Fact::Begun { command: machine.session_end(&["todo".into()]).unwrap() };
+    assert_eq!(machine.handle(9_999, &begun), Ok(vec![]));
+    assert!(machine.handle(9_999, &begun).is_err(), "once");
     assert_eq!(machine.handle(9_999, &ended), Ok(vec![]));
     assert!(machine.session_ended() && machine.conversation() == before);
-    assert!(machine.handle(9_999, &ended).is_err());
+    for late in [&ended, &begun] {
+        assert!(machine.handle(9_999, late).is_err());
+    }
+}
+
+#[test]
+fn the_ask_at_a_sessions_end_has_a_beginning_of_servers_of_the_job_and_answers_of_those() {
+    let over = run(advised(&["a", "b"], 3), &world(&no_calls, &nobody), first).machine;
+    let ended = |server: &str| {
+        let answer = LifecycleAnswer { server: server.into(), outcome: LifecycleOutcome::Nothing, ms: 1.0 };
+        Fact::SessionEnded { answers: vec![answer] }
+    };
+    assert!(over.clone().handle(1, &ended("a")).is_err(), "nothing says that anybody was asked");
+    for servers in [&["evil"][..], &["b", "a"], &["a", "a"]] {
+        let servers: Vec<String> = servers.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(over.session_end(&servers), None, "{servers:?}");
+    }
+    let command = over.session_end(&["b".into()]).unwrap();
+    let mut other = command.clone();
+    if let Command::AskLifecycle { servers, .. } = &mut other {
+        servers[0] = "evil".into();
+    }
+    assert!(over.clone().handle(1, &Fact::Begun { command: other }).is_err());
+    let mut machine = over;
+    machine.handle(1, &Fact::Begun { command }).unwrap();
+    assert_eq!(machine.session_ends(), Some(&["b".to_owned()][..]));
+    assert!(machine.clone().handle(2, &ended("a")).is_err(), "who was not asked");
+    assert_eq!(machine.handle(2, &ended("b")), Ok(vec![]));
+    // Logic 2 had no such beginning.
+    let mut old = advised(&["todo"], 3);
+    old.logic = 2;
+    let mut old = run(old, &world(&no_calls, &nobody), first).machine;
+    assert_eq!((old.session_end(&["todo".into()]), old.handle(1, &ended("todo"))), (None, Ok(vec![])));
 }
 
 proptest! {
