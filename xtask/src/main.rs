@@ -5,6 +5,7 @@
 
 mod bench;
 mod env;
+mod harnesses;
 mod say;
 mod schemas;
 mod steps;

@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Doctest,
     /// All tests.
     Test,
+    /// Real coding agents behind the bridge, cut off from the world; needs root.
+    Harnesses,
 }
 
 /// How a step that did not fail ended.
@@ -78,11 +80,12 @@ impl Step {
             Self::Fuzz => fuzz(),
             Self::Doctest => cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"]),
             Self::Test => test(),
+            Self::Harnesses => crate::harnesses::run(false),
         }
     }
 }
 
-fn cargo_command(arguments: &[&str]) -> Result<Command> {
+pub(crate) fn cargo_command(arguments: &[&str]) -> Result<Command> {
     let mut command = env::command("cargo")?;
     command.args(arguments);
     Ok(command)
@@ -92,7 +95,7 @@ fn cargo(arguments: &[&str]) -> Result<Ended> {
     succeed(&mut cargo_command(arguments)?)
 }
 
-fn succeed(command: &mut Command) -> Result<Ended> {
+pub(crate) fn succeed(command: &mut Command) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("start {program}"))?;
     if !status.success() {

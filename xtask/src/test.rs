@@ -1,7 +1,7 @@
 //! `cargo xtask test`: sets up, runs the steps, and says how long each took.
 
 use crate::steps::{Ended, Step};
-use crate::{env, say, tools};
+use crate::{env, harnesses, say, tools};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fs;
@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// Set up what the tests need, and stop there.
     #[arg(long, conflicts_with_all = ["quick", "only", "skip"])]
     set_up: bool,
+    /// Test the bridges to all coding agents, not only to Claude Code and Codex. Fetches 2 GB, takes half an hour.
+    #[arg(long)]
+    harnesses: bool,
 }
 
 impl Options {
@@ -56,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let name = step.name();
         say::step(&name);
         let started = Instant::now();
-        let ended = step.run();
+        let ended = if step == Step::Harnesses { harnesses::run(options.harnesses) } else { step.run() };
         let time = say::duration(started.elapsed());
         report.push(match ended {
             Ok(Ended::Well) => format!("  {name:<8}  ok        {time}"),

@@ -61,7 +61,7 @@ fn find_python() -> Result<(String, String)> {
     )
 }
 
-fn find_node() -> Result<String> {
+pub(crate) fn find_node() -> Result<String> {
     let Some(version) = output("node", &["--version"]) else {
         bail!(
             "the tests need Node {NODE} or newer as `node`; install it, or run single steps that do without: `cargo xtask test --only fmt,clippy`"
@@ -104,7 +104,7 @@ fn virtual_environment(root: &Path, python: &str, version: &str) -> Result<()> {
     })
 }
 
-fn node_packages(folder: &Path, stamp: &str, version: &str) -> Result<()> {
+pub(crate) fn node_packages(folder: &Path, stamp: &str, version: &str) -> Result<()> {
     let lock = folder.join("package-lock.json");
     let made_from =
         format!("node {version}\n{}", fs::read_to_string(&lock).with_context(|| lock.display().to_string())?);
@@ -121,7 +121,13 @@ fn shown(folder: &Path) -> String {
 }
 
 /// Makes something unless its stamp says that it stands as wanted. The stamp is written last, so half of a tool is made anew.
-fn made(what: &str, stamp: &str, made_from: &str, result: &Path, make: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn made(
+    what: &str,
+    stamp: &str,
+    made_from: &str,
+    result: &Path,
+    make: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let stamp = stamp_file(stamp);
     if result.exists() && fs::read_to_string(&stamp).is_ok_and(|found| found == made_from) {
         say::line(&format!("xtask: {what}: there already"));
@@ -142,7 +148,7 @@ fn stamp_file(name: &str) -> PathBuf {
     env::tools().join(format!("{name}.stamp"))
 }
 
-fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("start {program}"))?;
     if !status.success() {

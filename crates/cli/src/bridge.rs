@@ -181,11 +181,11 @@ fn exchange(store: &Path, socket: Option<&Path>, mut request: Request, until: In
 /// Fills in the last words where the harness names a file that holds them.
 fn complete(ask: &mut Ask) {
     let of_subagent = ask.agent.is_some();
-    if let What::Stop { output: output @ None, transcript: Some(file), .. } = &mut ask.what {
+    if let What::Stop { output: output @ None, transcript: Some((file, at_ms)), .. } = &mut ask.what {
         // The harness may write them a moment after it asks.
         let until = Instant::now() + TRANSCRIPT;
         loop {
-            *output = tail(file).and_then(|tail| last_words(&tail, of_subagent));
+            *output = tail(file).and_then(|tail| last_words(&tail, of_subagent, *at_ms));
             if output.is_some() || Instant::now() > until {
                 break;
             }

@@ -149,7 +149,7 @@ mod tests {
     #[tokio::test]
     async fn a_check_that_panics_is_not_valid_and_gives_its_thread_back() {
         let checks = Checks::default();
-        for _ in 0..THREADS + 1 {
+        for _ in 0..=THREADS {
             let panics = || -> Result<(), String> { panic!("as a library might") };
             assert_eq!(checks.run("x".into(), panics).await, Err("its value could not be checked".into()));
         }

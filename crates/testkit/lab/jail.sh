@@ -15,7 +15,7 @@ exec unshare --net --mount --pid --fork --kill-child --mount-proc bash -c '
   ip link set lo up || exit 99
   mount --make-rprivate / || exit 99
   IFS=: read -ra shown <<< "$RUN:$SHOW"
-  kept=$(mktemp -d /tmp/hookwright-jail.XXXXXX) || exit 99
+  kept=/mnt # covered in this namespace only
   mount -t tmpfs none "$kept" || exit 99
   for at in "${!shown[@]}"; do
     mkdir "$kept/$at" && mount --bind "${shown[$at]}" "$kept/$at" || exit 99

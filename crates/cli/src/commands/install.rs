@@ -78,7 +78,7 @@ pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
         true
     };
     limits::tell(harness, scope);
-    let probed = probe::run(settings, harness, &launch)?;
+    let probed = probe::run(settings, harness, &launch);
     Ok(if probed && trusted { exit::OK } else { exit::FAILED })
 }
 
@@ -183,22 +183,18 @@ fn places(settings: &Settings) -> CliResult<Places> {
 }
 
 fn launch(settings: &Settings, args: &InstallArgs) -> CliResult<Launch> {
+    if args.escalate == BridgeEscalate::Ask {
+        return Err(CliError::usage("--escalate ask: a node can't hand questions to a harness's own prompt yet")
+            .hint("without it they wait for an approval: `hookwright approvals list`"));
+    }
     let program =
         std::env::current_exe().map_err(|e| CliError::failed(format!("this program's own path is not known: {e}")))?;
-    if !program.file_name().is_some_and(|name| name == "hookwright") {
+    if program.file_name().is_none_or(|name| name != "hookwright") {
         return Err(CliError::usage(format!("{} is not called `hookwright`", program.display()))
             .hint("`uninstall` and a second `install` find their entries by that name; rename the program"));
     }
     let store = hookwright_node::Place::of(&settings.db()?).store().to_owned();
-    Ok(Launch {
-        program,
-        store,
-        escalate: match args.escalate {
-            BridgeEscalate::Wait => Escalate::Wait,
-            BridgeEscalate::Ask => Escalate::Ask,
-        },
-        deadline_s: args.deadline,
-    })
+    Ok(Launch { program, store, escalate: Escalate::Wait, deadline_s: args.deadline })
 }
 
 fn failed(error: &InstallError, target: Option<&Target>) -> CliError {

@@ -77,9 +77,9 @@ pub enum What {
         output: Option<String>,
         /// The stop before this one was held, and nobody has said anything since.
         already_held: bool,
-        /// A file of the harness's that holds them, where it tells that instead. Not for the node.
+        /// A file of the harness's that holds them, where it tells that instead, and the stop's time as it stands there. Not for the node.
         #[serde(skip)]
-        transcript: Option<PathBuf>,
+        transcript: Option<(PathBuf, u64)>,
     },
     /// A subagent begins.
     SubagentStart,

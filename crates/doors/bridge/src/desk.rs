@@ -32,30 +32,21 @@ pub struct Desk {
     schema: Option<Value>,
 }
 
+/// Calls as the harness knows them, with the job's ids, oldest first. Some harnesses have no ids: equal calls are then let and told in order.
 #[derive(Default)]
-struct Let {
-    /// The job's id of a call, by the harness's.
-    calls: HashMap<String, String>,
-    /// The harness's ids, oldest first.
-    order: std::collections::VecDeque<String>,
-}
+struct Let(std::collections::VecDeque<(String, String)>);
 
 impl Let {
     fn add(&mut self, theirs: String, ours: String) {
-        if self.calls.insert(theirs.clone(), ours).is_none() {
-            self.order.push_back(theirs);
-        }
-        while self.order.len() > LET {
-            if let Some(oldest) = self.order.pop_front() {
-                self.calls.remove(&oldest);
-            }
+        self.0.push_back((theirs, ours));
+        if self.0.len() > LET {
+            self.0.pop_front();
         }
     }
 
     fn take(&mut self, theirs: &str) -> Option<String> {
-        let ours = self.calls.remove(theirs)?;
-        self.order.retain(|id| id != theirs);
-        Some(ours)
+        let at = self.0.iter().position(|(id, _)| id == theirs)?;
+        self.0.remove(at).map(|(_, ours)| ours)
     }
 }
 
@@ -139,7 +130,9 @@ impl Desk {
         };
         match self.wait(&asked, news, until).await {
             Ok(CallNews::Make { arguments, changed }) => {
-                lock(&self.let_calls).add(key(call), asked);
+                // What is told of it later has these arguments.
+                let made = Call { arguments: (*arguments).clone(), ..call.clone() };
+                lock(&self.let_calls).add(key(&made), asked);
                 if changed { Reply::Rewrite { arguments: (*arguments).clone() } } else { Reply::Allow }
             }
             Ok(CallNews::NotMade(text) | CallNews::Withheld(text)) | Err(text) => Reply::Deny { text },
@@ -157,10 +150,18 @@ impl Desk {
             Some(asked) => asked,
             // It was made without having been asked about: what hooks would have said of it counts for its result.
             None => match self.before(call, until).await {
-                Reply::Allow | Reply::Rewrite { .. } => match lock(&self.let_calls).take(&key(call)) {
+                Reply::Allow => match lock(&self.let_calls).take(&key(call)) {
                     Some(asked) => asked,
                     None => return Reply::Withhold { text: self.not_taken_up() },
                 },
+                // Hooks would have had it made otherwise than it was.
+                Reply::Rewrite { arguments } => {
+                    let wanted = Call { arguments, ..call.clone() };
+                    match lock(&self.let_calls).take(&key(&wanted)) {
+                        Some(asked) => asked,
+                        None => return Reply::Withhold { text: self.not_taken_up() },
+                    }
+                }
                 Reply::Deny { text } => return Reply::Withhold { text },
                 _ => return Reply::Withhold { text: self.not_taken_up() },
             },

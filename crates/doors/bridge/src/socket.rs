@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The largest reply that is read: a rewritten call may be as large as a payload.
-pub const MAX_REPLY_BYTES: usize = 2 * crate::door::MAX_PAYLOAD_BYTES;
+const MAX_REPLY_BYTES: usize = 2 * crate::door::MAX_PAYLOAD_BYTES;
 /// Asks the session behind `socket`.
 pub fn exchange(socket: &Path, request: &Request, until: Instant) -> Result<Reply, Trouble> {
     let unreachable = |why: String| Trouble::Unreachable { store: socket.display().to_string(), why };

@@ -56,12 +56,11 @@ pub(super) fn trust(settings: &Settings, places: &Places, hooks: &Path, installe
 pub(super) fn distrust(places: &Places, hooks: &Path, installed: &Installed) -> CliResult<Option<Change>> {
     let config = install::codex_home(places).join("config.toml");
     let (Some(before), Some(text)) = (installed::text(&config)?, installed::text(hooks)?) else { return Ok(None) };
-    let after = match installed.untouched(&config, &before) {
-        Some(kept) => kept.before.clone(),
-        None => {
-            let file = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned()).to_string_lossy().into_owned();
-            install::without_trust(&before, &install::state_keys(&file, &text)).map_err(|e| failed(&e, None))?
-        }
+    let after = if let Some(kept) = installed.untouched(&config, &before) {
+        kept.before.clone()
+    } else {
+        let file = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned()).to_string_lossy().into_owned();
+        install::without_trust(&before, &install::state_keys(&file, &text)).map_err(|e| failed(&e, None))?
     };
     Ok(Some(Change { path: config, before: Some(before), after, executable: false }))
 }

@@ -26,7 +26,7 @@ fn lines(harness: Harness, scope: Scope) -> Vec<String> {
     match caps.rewrites_output {
         Output::Replaced => {}
         Output::OrEnds => {
-            say("changed or withheld results, for some tools: the run is ended before the model reads them")
+            say("changed or withheld results, for some tools: the run is ended before the model reads them");
         }
         Output::No => say("results: hooks see them, but the model reads them whatever the hooks say"),
     }

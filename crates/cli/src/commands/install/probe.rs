@@ -1,7 +1,6 @@
 //! The probe: the command that now stands in the harness's configuration is run, exactly as it stands there, with a call that nobody makes.
 //! Its answer must be the harness's no.
 
-use crate::exit::CliResult;
 use crate::settings::Settings;
 use crate::terminal::note;
 use hookwright_bridge::install::{self, Launch};
@@ -14,16 +13,16 @@ use std::process::{Command, Stdio};
 const SHOWN: u32 = 300;
 
 /// Runs it. Whether a no was a no.
-pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> CliResult<bool> {
+pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> bool {
     let nonce = uuid::Uuid::new_v4().simple().to_string();
     let before = install::commands(harness, launch).into_iter().find(|(_, moment, _)| *moment == Moment::Before);
-    let Some((event, _, line)) = before else { return Ok(false) };
+    let Some((event, _, line)) = before else { return false };
     let payload = probe_payload(harness, event, &nonce, &settings.cwd.to_string_lossy());
     let said = match shell(&line, &payload) {
         Ok(said) => said,
         Err(error) => {
             note(&format!("probe: FAILED: the command can't be run: {error}"));
-            return Ok(false);
+            return false;
         }
     };
     let denies = hookwright_bridge::denies(harness, event, &said.0, said.1);
@@ -32,7 +31,7 @@ pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> Cli
             "probe: FAILED: the command let a call of {PROBE_TOOL} through: {}",
             text::shown(&said.0, SHOWN)
         ));
-        return Ok(false);
+        return false;
     }
     if said.0.contains(&nonce) {
         note(
@@ -42,7 +41,7 @@ pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> Cli
         note(&format!("probe: the installed command denies, but no node answered: {}", text::shown(&said.0, SHOWN)));
         note("probe: until a node runs for this store, every call is denied");
     }
-    Ok(true)
+    true
 }
 
 /// What the line says, and its code. Its input is small: it can be written whole before anything is read.

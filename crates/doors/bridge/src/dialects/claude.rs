@@ -72,16 +72,14 @@ fn replaced(context: Context<'_>, result: &Value, text: &str, inside: &dyn Fn(Va
         return said(json!({"decision": "block", "reason": text}));
     }
     let response = &context.raw["tool_response"];
-    match reshaped(response, result, text) {
-        Some(output) => said(inside(json!({"updatedToolOutput": output}))),
-        // The shape is a guess, and dropped silently where it is a wrong one: the model must not read on.
-        None => {
-            let mut answer = inside(json!({"updatedToolOutput": emptied(response, text)}));
-            answer["continue"] = false.into();
-            answer["stopReason"] = text.into();
-            said(answer)
-        }
+    if let Some(output) = reshaped(response, result, text) {
+        return said(inside(json!({"updatedToolOutput": output})));
     }
+    // The shape is a guess, and dropped silently where it is a wrong one: the model must not read on.
+    let mut answer = inside(json!({"updatedToolOutput": emptied(response, text)}));
+    answer["continue"] = false.into();
+    answer["stopReason"] = text.into();
+    said(answer)
 }
 
 /// Keys whose texts are words of a shape, not of a result.

@@ -44,7 +44,7 @@ impl Dialect for Copilot {
             Moment::Stop | Moment::SubagentStop => What::Stop {
                 output: None,
                 already_held: fields.flag("stop_hook_active")?,
-                transcript: fields.maybe("transcriptPath")?.map(PathBuf::from),
+                transcript: fields.maybe("transcriptPath")?.map(PathBuf::from).zip(raw["timestamp"].as_u64()),
             },
             Moment::SubagentStart => What::SubagentStart,
             Moment::End => What::Ended { reason: fields.owned("reason")? },

@@ -3,6 +3,7 @@
 use hookwright_bridge::install::{self, InstallError, Launch, Places, Scope, Shape, Target};
 use hookwright_bridge::{Escalate, Harness, Moment};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn launch() -> Launch {
@@ -37,8 +38,9 @@ fn every_harness_and_scope_is_written_as_these_goldens_say() {
         let mut text = String::new();
         for (scope, targets) in scopes(harness) {
             for target in targets {
-                text += &format!(
-                    "## {scope:?}: {}{}\n",
+                let _ = writeln!(
+                    text,
+                    "## {scope:?}: {}{}",
                     target.path.display(),
                     if target.executable { " (executable)" } else { "" }
                 );
