@@ -98,11 +98,12 @@ pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {
         note(&format!("listening on http://{}/mcp", listener.local_addr()?));
     }
     let stop = CancellationToken::new();
-    let mut talk = std::pin::pin!(talk(node.clone(), options, http, stop.clone()));
+    // On a task of its own: the thread that waits for everything would add its waking to each message.
+    let mut talk = tokio::spawn(talk(node.clone(), options, http, stop.clone()));
     let mut told = false;
     let ended = loop {
         tokio::select! {
-            ended = &mut talk => break ended,
+            ended = &mut talk => break ended.unwrap_or_else(|_| Ended::Broken("a fault of ours ended the talk".to_owned())),
             () = signal() => {
                 if told {
                     return Ok(hurried());
