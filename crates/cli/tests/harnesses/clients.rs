@@ -149,7 +149,7 @@ impl Client {
         let home = run.folder.join("home");
         match self {
             Self::ClaudeCode | Self::AgentSdk => {
-                write(&run.folder.join("mcp.json"), &json!({"mcpServers": {"brg": server}}).to_string())
+                write(&run.folder.join("mcp.json"), &json!({"mcpServers": {"brg": server}}).to_string());
             }
             Self::Codex => write(
                 &home.join(".codex/config.toml"),

@@ -89,7 +89,7 @@ fn serve(mut stream: UnixStream, asked: &Mutex<Vec<Request>>, says: &Says) {
             reply
         }
         Say::Hang => {
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_mins(1));
             return;
         }
         Say::HangUp => {
