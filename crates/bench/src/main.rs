@@ -4,6 +4,7 @@
 //! Invariant: all that it writes is in a folder beside its program, gone at the end.
 
 mod acp;
+mod bridge;
 mod calls;
 mod gateway;
 mod history;
@@ -36,6 +37,8 @@ const ROUNDS: usize = 40;
 const ACP: &str = "acp";
 /// The same of the gateway.
 const GATEWAY: &str = "gateway";
+/// Names the bridge's figures.
+const BRIDGE: &str = "bridge";
 
 struct Options {
     json: Option<PathBuf>,
@@ -121,7 +124,8 @@ async fn run() -> Result<()> {
         report.groups.push(group);
     };
     let mut disk = Disk::new(folder.path())?;
-    let only: Vec<String> = options.only.iter().filter(|key| *key != ACP && *key != GATEWAY).cloned().collect();
+    let only: Vec<String> =
+        options.only.iter().filter(|key| *key != ACP && *key != GATEWAY && *key != BRIDGE).cloned().collect();
     let all = options.only.is_empty();
     if all || !only.is_empty() {
         bench.run(options.rounds, &mut disk, &only).await?.into_iter().for_each(&mut show);
@@ -136,6 +140,9 @@ async fn run() -> Result<()> {
     let named = |group: &str| all || options.only.iter().any(|key| key == group);
     if named(GATEWAY) {
         show(gateway::run(&hookwright, &server, folder.path(), options.rounds.div_ceil(4)).await?);
+    }
+    if named(BRIDGE) {
+        show(bridge::run(&hookwright, &server, folder.path(), options.rounds).await?);
     }
     if named(ACP) {
         show(acp::run(&hookwright, &beside("scripted-mcp")?, folder.path(), options.rounds.div_ceil(8)).await?);

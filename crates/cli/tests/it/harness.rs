@@ -304,3 +304,92 @@ fn another_agent_can_start_it_and_its_approvals_show_the_line_of_jobs() {
     assert_eq!(running.finish().code(0).json()["output"], "done");
     assert_eq!(logged(&world, "prompt")[0]["prompt"], "Mend it.");
 }
+
+mod codex {
+    use super::*;
+
+    fn codex(behaviour: Value, on: &str, steps: &Value) -> World {
+        let world = World::new();
+        let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/exec_hooks.py");
+        let steps = world.write("steps.json", steps.to_string());
+        let command = json!(["python3", client, steps, world.path("client.log")]);
+        let keys = json!({"harness": "codex", "command": command, "instructions": "Be brief."});
+        policy(behaviour, on).agent(keys).save(&world);
+        world
+    }
+
+    fn one() -> Value {
+        json!({"steps": [{"tool": "Bash", "with": {"command": "ls"}}], "output": "FINISHED"})
+    }
+
+    #[test]
+    fn its_hooks_are_asked_over_the_sessions_own_socket() {
+        let allow = codex(says("allow", json!({})), "pre_tool_call", &one());
+        assert_eq!(allow.run(&[]).code(0).json()["output"], "FINISHED");
+        assert_eq!(logged(&allow, "made").len(), 1);
+        let first = &log(&allow)[0];
+        assert_eq!(first["prompt"], "Be brief.\n\nDo it.");
+        let argv = first["argv"].to_string();
+        assert!(!argv.contains("Do it.") && !argv.contains("Be brief."), "a prompt is nobody's who lists processes");
+        let socket = argv.split("--socket ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        assert!(!Path::new(&socket).exists(), "{socket} goes with the session");
+        let modify = says("modify", json!({"arguments": {"command": "ls -l"}}));
+        let modify = codex(modify, "pre_tool_call", &one());
+        modify.run(&[]).code(0);
+        assert_eq!(logged(&modify, "made")[0]["arguments"]["command"], "ls -l");
+        let deny = codex(says("deny", json!({"reason": "no shells"})), "pre_tool_call", &one());
+        deny.run(&[]).code(0);
+        assert!(logged(&deny, "made").is_empty());
+        let reads = logged(&deny, "denied")[0]["reads"].as_str().unwrap().trim().to_owned();
+        assert_eq!(reads, "The call to codex.Bash was not made: hook policy.check denied it: no shells.");
+        let withheld = codex(says("deny", json!({"reason": "secret"})), "post_tool_call", &one());
+        withheld.run(&[]).code(0);
+        let reads = logged(&withheld, "result")[0]["reads"].clone();
+        assert_eq!(reads, "The result of codex.Bash was withheld: hook policy.check denied it: secret.");
+    }
+
+    #[test]
+    fn a_person_decides_while_it_waits() {
+        let world = codex(says("escalate", json!({"reason": "a shell"})), "pre_tool_call", &one());
+        let running = Running::start(world.job(&["--approve", "wait"]));
+        let approval = world.open_approval();
+        world.call(&["approvals", "approve", &approval, "--db", "jobs.db"]).code(0);
+        running.finish().code(0);
+        assert_eq!(logged(&world, "made").len(), 1);
+    }
+
+    #[test]
+    fn a_denied_output_holds_its_stop_once() {
+        let cases = json!({"cases": [
+            {"when": {"/event/output": "red"}, "then": [{"structured": {"decision": "deny", "reason": "tests are red"}}]},
+            {"then": [{"structured": {"decision": "modify", "output": "green, checked"}}]}
+        ]});
+        let steps = |again: &str| json!({"steps": [], "output": "red", "again": again});
+        let mended = codex(cases.clone(), "job_end", &steps("green"));
+        assert_eq!(mended.run(&[]).code(0).json()["output"], "green, checked");
+        assert!(logged(&mended, "held")[0]["held"].as_str().unwrap().contains("tests are red"));
+        let stubborn = codex(cases, "job_end", &steps("red"));
+        assert_eq!(stubborn.run(&[]).code(3).json()["error"]["type"], "HookDenied");
+    }
+
+    #[test]
+    fn subagents_have_jobs_of_their_own_and_a_session_that_goes_wrong_fails_its_job() {
+        let steps = json!({"steps": [{"subagent": "sub-1", "steps": [{"tool": "Bash"}]}]});
+        let world = codex(says("allow", json!({})), "pre_tool_call", &steps);
+        let done = world.run(&[]).code(0).json();
+        let event = &world.calls("policy")[0].1["event"];
+        assert_eq!(event["parent_job"], done["job"]);
+        says_why(
+            &codex(says("allow", json!({})), "pre_tool_call", &json!({"steps": [{"exit": 4}]})),
+            "no credit (exit status: 4)",
+        );
+        let ended =
+            codex(says("allow", json!({})), "pre_tool_call", &json!({"steps": [{"tool": "Bash"}, {"hang": true}]}));
+        let running = Running::start(ended.job(&[]));
+        eventually("its call was made", || (!logged(&ended, "result").is_empty()).then_some(()));
+        let client = pid_of_client(&ended);
+        running.signal(Signal::INT);
+        running.finish().code(130);
+        eventually("the client is gone", || (!lives(client)).then_some(()));
+    }
+}

@@ -34,6 +34,8 @@ fn hostile_tale(text: &str) -> Tale {
         *field = text.to_owned();
     }
     hostile.input = Stored::new(json!(text)).0;
+    // Logic 3 wants to have asked before servers answer at a session's end; what they say reads the same.
+    hostile.logic = 2;
     let mut tale = Tale::new(hostile);
     tale.turn(text, &[(text, json!({text: {text: [text, 1]}})), ("git.push", json!({"a": text}))]);
     tale.hook("t1.c0.pre.h0", HookOutcome::Allow { reason: Some(text.into()) });
