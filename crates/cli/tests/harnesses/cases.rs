@@ -1,5 +1,6 @@
 //! The matrix: what a node says, or doesn't, and what then happens to a call.
 
+use crate::agents;
 use crate::clients::{Client, Setup};
 use crate::lab::{Ended, Lab, Run};
 use crate::node::{Say, Says};
@@ -69,7 +70,13 @@ pub(crate) fn all() -> Vec<Case> {
         case("with a real node and real hooks, all of it stands in the history", any, real_node),
         case("a person's yes in the real node lets the very call through", any, real_yes),
         case("managed hooks stand where a user switches hooks off", managed, managed_stand),
+        case("as an agent of ours, its calls, results and output are hooked", is_agent, agents::watched),
+        case("as an agent of ours, it waits for a person", is_agent, agents::decided),
     ]
+}
+
+fn is_agent(client: Client) -> bool {
+    agents::harness(client).is_some()
 }
 
 fn claude(client: Client) -> bool {

@@ -43,7 +43,7 @@ impl Setup {
 }
 
 /// What people type.
-const PROMPT: &str = "please GO now";
+pub(crate) const PROMPT: &str = "please GO now";
 
 impl Client {
     pub(crate) const ALL: [Self; 7] =

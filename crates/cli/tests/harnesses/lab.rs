@@ -1,6 +1,6 @@
 //! Runs of clients in the jail, and what came of them.
 
-use crate::clients::{Client, Setup};
+use crate::clients::{Client, PROMPT, Setup};
 use crate::node::{Fake, Says};
 use hookwright_bridge::{Call, Moment, Request, What};
 use serde_json::{Value, json};
@@ -163,13 +163,37 @@ impl<'a> Run<'a> {
         let _ = std::fs::remove_file(self.folder.join("model.jsonl"));
     }
 
-    /// Starts the real node of the store, with the lab's hooks.
-    pub(crate) fn real_node(&self) -> RealNode {
+    /// Lays the lab's hooks beside the run.
+    fn policy(&self) -> PathBuf {
         let policy = self.folder.join("policy");
         std::fs::create_dir_all(&policy).unwrap();
         for name in ["plugin.yaml", "policy.py"] {
             std::fs::copy(self.lab.scripts.join("policy").join(name), policy.join(name)).unwrap();
         }
+        policy
+    }
+
+    /// Runs a job of the agent `fixer` that this manifest declares, with the lab's hooks.
+    pub(crate) fn agent(self, manifest: &Value, setup: &Setup, approve: &str) -> Ended<'a> {
+        self.scenario(&setup.scenario());
+        let (policy, team) = (self.policy(), self.folder.join("team"));
+        std::fs::create_dir_all(&team).unwrap();
+        std::fs::write(team.join("plugin.yaml"), manifest.to_string()).unwrap();
+        let path = |path: &Path| path.display().to_string();
+        let words =
+            [path(&self.program), "run".into(), "--plugin".into(), path(&policy), "--plugin".into(), path(&team)];
+        let more = ["--agent", "fixer", "--input", PROMPT, "--approve", approve, "--db"].map(str::to_owned);
+        let environment = self.client.environment(&self);
+        let words = environment.into_iter().chain(words).chain(more).chain([path(&self.store)]);
+        let words: Vec<String> = words.collect();
+        let begun = Instant::now();
+        let output = self.jailed(&words);
+        self.ended(&output, begun.elapsed(), vec![])
+    }
+
+    /// Starts the real node of the store, with the lab's hooks.
+    pub(crate) fn real_node(&self) -> RealNode {
+        let policy = self.policy();
         let mut child = Command::new(&self.program)
             .args(["serve", "--output", "json", "--plugin"])
             .arg(&policy)
@@ -214,6 +238,10 @@ impl<'a> Run<'a> {
         let output = self.jailed(&words);
         let took = begun.elapsed();
         let asked = fake.map(Fake::end).unwrap_or_default();
+        self.ended(&output, took, asked)
+    }
+
+    fn ended(self, output: &Output, took: Duration, asked: Vec<Request>) -> Ended<'a> {
         let log = std::fs::read_to_string(self.folder.join("model.jsonl")).unwrap_or_default();
         let bodies = log
             .lines()
@@ -268,6 +296,11 @@ impl Ended<'_> {
     /// A file in the client's folder.
     pub(crate) fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.run.folder.join("work").join(name)).ok()
+    }
+
+    /// What the program printed.
+    pub(crate) fn printed(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.run.folder.join("stdout")).unwrap_or_default()).into_owned()
     }
 
     /// Whether the model was told that text.

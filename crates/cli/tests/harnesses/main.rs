@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::unnecessary_wraps, reason = "a test: what fails is a case that fails")]
 #![allow(clippy::print_stdout, reason = "the report")]
 
+mod agents;
 mod cases;
 mod clients;
 mod lab;
