@@ -36,7 +36,9 @@ impl Lab {
         if !jail.is_ok_and(|output| output.status.success()) {
             return Err("clients run cut off from the world, and that needs root and `unshare`".to_owned());
         }
-        let runs = tempfile::Builder::new().prefix("hw").tempdir().map_err(|e| e.to_string())?;
+        // By its real path: clients tell files by theirs.
+        let all = std::fs::canonicalize(std::env::temp_dir()).map_err(|e| e.to_string())?;
+        let runs = tempfile::Builder::new().prefix("hw").tempdir_in(all).map_err(|e| e.to_string())?;
         Ok(Self {
             clients,
             program: PathBuf::from(env!("CARGO_BIN_EXE_hookwright")),
