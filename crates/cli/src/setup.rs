@@ -12,7 +12,7 @@ use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Scope, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::subagent::SubagentSpec;
-use hookwright_mcp::{HostConfig, McpHost, ToolSpec};
+use hookwright_mcp::{HostConfig, McpHost, PASSED_ON, ToolSpec};
 use hookwright_runtime::job::ToolTraits;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -157,7 +157,7 @@ impl Tenant {
         let secrets = self.config.secrets.clone();
         let env = env.clone();
         let lookup = move |name: &str| {
-            let passed_on = matches!(name, "PATH" | "HOME" | "LANG" | "TMPDIR");
+            let passed_on = PASSED_ON.contains(&name);
             if passed_on || secrets.allows(name) { env.get(name) } else { None }
         };
         self.plugins

@@ -1,10 +1,14 @@
 //! The signals that tell the process to stop, so that it ends its servers before it goes.
 
+use crate::exit;
+use crate::terminal::note;
 use hookwright_mcp::McpHost;
 use hookwright_runtime::ports::tools::Tools as _;
 use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Ends when the process is told to stop: by SIGTERM, or by SIGHUP, which comes when its terminal is closed.
 pub(crate) async fn stop() {
@@ -15,6 +19,47 @@ pub(crate) async fn stop() {
         () = came(term) => {}
         () = came(hup) => {}
     }
+}
+
+/// Ends at any signal that tells the process to stop, Ctrl-C among them.
+async fn any() {
+    tokio::select! {
+        () = stop() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+/// Attends a door's talk to its end, and then its leaving. The first signal cancels `stops`; after another one nothing is waited for, and
+/// there is no end. The flag says whether a signal came.
+pub(crate) async fn attend<T>(
+    talk: impl Future<Output = T>,
+    stops: &CancellationToken,
+    leave: impl Future<Output = ()>,
+) -> Option<(T, bool)> {
+    let mut talk = pin!(talk);
+    let mut told = false;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut talk => break ended,
+            () = any() => {
+                if told {
+                    return None;
+                }
+                told = true;
+                stops.cancel();
+            }
+        }
+    };
+    tokio::select! {
+        () = leave => Some((ended, told)),
+        () = any() => None,
+    }
+}
+
+/// Nothing is waited for any more: what is left of the servers is killed where their hosts are dropped, and by the watchdog.
+pub(crate) fn hurried() -> u8 {
+    note("note: told to stop twice: servers are not waited for");
+    exit::STOPPED
 }
 
 /// Lets the servers leave; Ctrl-C kills them at once.

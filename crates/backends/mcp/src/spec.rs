@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Variables that every stdio server gets, where the node has them (SPEC §2).
-const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+/// Variables that every child gets, where the node has them (SPEC §2).
+pub const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /// A tool, ready to be started.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use crate::exit::{self, CliError, CliResult};
 use crate::gateway::Node;
 use crate::gateway::streams::Streams;
 use crate::settings::Settings;
+use crate::signals;
 use crate::terminal::note;
 use hookwright_gateway::{Deciders, Ended, HttpOptions, Options, listen, serve};
 use std::net::SocketAddr;
@@ -12,20 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-
-/// Any signal that tells the process to stop.
-async fn signal() {
-    tokio::select! {
-        () = crate::signals::stop() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-}
-
-/// Nothing is waited for any more: what is left of the servers is killed where their hosts are dropped, and by the watchdog.
-fn hurried() -> u8 {
-    note("note: told to stop twice: servers are not waited for");
-    exit::STOPPED
-}
 
 /// The address to listen on. Others than loopback are refused: what is sent there is neither encrypted nor anybody's but the sender's.
 fn address(text: &str) -> CliResult<SocketAddr> {
@@ -99,24 +86,12 @@ pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {
     }
     let stop = CancellationToken::new();
     // On a task of its own: the thread that waits for everything would add its waking to each message.
-    let mut talk = tokio::spawn(talk(node.clone(), options, http, stop.clone()));
-    let mut told = false;
-    let ended = loop {
-        tokio::select! {
-            ended = &mut talk => break ended.unwrap_or_else(|_| Ended::Broken("a fault of ours ended the talk".to_owned())),
-            () = signal() => {
-                if told {
-                    return Ok(hurried());
-                }
-                told = true;
-                stop.cancel();
-            }
-        }
+    let talk = tokio::spawn(talk(node.clone(), options, http, stop.clone()));
+    let broken = |_| Ended::Broken("a fault of ours ended the talk".to_owned());
+    let talk = async { talk.await.unwrap_or_else(broken) };
+    let Some((ended, told)) = signals::attend(talk, &stop, node.shutdown()).await else {
+        return Ok(signals::hurried());
     };
-    tokio::select! {
-        () = node.shutdown() => {}
-        () = signal() => return Ok(hurried()),
-    }
     match ended {
         Ended::Closed if told => Ok(exit::STOPPED),
         Ended::Closed => Ok(exit::OK),

@@ -4,6 +4,7 @@ use crate::args::{Output, ServeArgs};
 use crate::exit::{self, CliError, CliResult};
 use crate::node::{self, Home};
 use crate::settings::Settings;
+use crate::signals;
 use crate::terminal::{data, json_line, note};
 use hookwright_core::text::escape;
 use hookwright_node::{About, Claim, Claimed, Ended, Options, Running, claim, ensure};
@@ -84,7 +85,7 @@ async fn be_the_node(
     let options = Options { idle: args.idle.map(Duration::from_secs), ..Options::default() };
     let ended = tokio::select! {
         ended = node.serve(home.clone(), options, signals.told.clone()) => ended,
-        () = signals.hurry.cancelled() => return Ok(hurried()),
+        () = signals.hurry.cancelled() => return Ok(signals::hurried()),
     };
     stop.cancel();
     let leaving = async {
@@ -93,7 +94,7 @@ async fn be_the_node(
     };
     tokio::select! {
         () = leaving => {}
-        () = signals.hurry.cancelled() => return Ok(hurried()),
+        () = signals.hurry.cancelled() => return Ok(signals::hurried()),
     }
     // What waits to be written is written, and leases are given back, before another process may be the node.
     drop(home);
@@ -107,12 +108,6 @@ async fn be_the_node(
         }
     }
     Ok(exit::OK)
-}
-
-/// Nothing is waited for any more: servers are killed where their hosts are dropped, and by the watchdog.
-fn hurried() -> u8 {
-    note("note: told to stop twice: servers are not waited for");
-    exit::STOPPED
 }
 
 /// Starts a node as a process of its own, if none runs.
@@ -158,7 +153,7 @@ impl Signals {
         tokio::spawn(async move {
             for token in [first, second] {
                 tokio::select! {
-                    () = crate::signals::stop() => {}
+                    () = signals::stop() => {}
                     _ = tokio::signal::ctrl_c() => {}
                 }
                 token.cancel();

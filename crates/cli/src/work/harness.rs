@@ -7,11 +7,9 @@ use crate::exit::{CliError, CliResult};
 use crate::setup::Tenant;
 use hookwright_bridge::{Claude, Codex, Harness as Kind, Launch};
 use hookwright_core::manifest::{AgentRuns, HarnessDecl, Secret};
+use hookwright_mcp::PASSED_ON;
 use hookwright_runtime::ports::harness::Harness;
 use std::sync::Arc;
-
-/// Variables that every child gets (SPEC §2).
-const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /// The harness of a tenant's agent.
 pub(super) fn open(env: &Environment, tenant: &Tenant, agent: &str) -> CliResult<Arc<dyn Harness>> {

@@ -1,4 +1,4 @@
-//! All four wire formats end to end against the lab's scripted model server (`tests/lab/fake_llm.py`), which was written
+//! All four wire formats end to end against the lab's scripted model server (`crates/testkit/lab/model.py`), which was written
 //! to serve real coding agents.
 
 use crate::support::*;
@@ -28,7 +28,7 @@ impl Lab {
     fn start(scenario: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("scenario.json"), scenario.to_string()).unwrap();
-        let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/fake_llm.py");
+        let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/lab/model.py");
         // The port is free when it is chosen; should another take it first, the server ends and another port is tried.
         for _ in 0..20 {
             let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
