@@ -55,8 +55,13 @@ impl<'a> Ask<'a> {
 
     /// The reason that is told with `notifications/cancelled`.
     pub(crate) fn too_slow(&self) -> String {
-        format!("no answer within {}", duration(u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)))
+        too_slow(self.timeout)
     }
+}
+
+/// The reason that is told with `notifications/cancelled`.
+pub(crate) fn too_slow(limit: Duration) -> String {
+    format!("no answer within {}", duration(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// A time from `since` on; a year from it where the duration is beyond all measure.

@@ -116,10 +116,16 @@ impl Pipe {
             Err(e) => return not_sent(e.to_string()),
         };
         line.push(b'\n');
-        let mut answer = loop {
+        let answer = loop {
             let mut room = std::pin::pin!(self.room.notified());
             room.as_mut().enable();
-            let submitted = self.state().submit(id, line, since);
+            let (submitted, alarm) = {
+                let mut state = self.state();
+                (state.submit(id, line, ask, (since, deadline)), state.needs_alarm())
+            };
+            if alarm {
+                self.wake.notify_one();
+            }
             match submitted {
                 Submitted::Written(answer) => break answer,
                 Submitted::Queued(answer) => {
@@ -138,34 +144,10 @@ impl Pipe {
             }
         };
         let mut guard = Guard { pipe: self, id, armed: true, ask };
-        let answered = timeout_at(deadline, &mut answer).await;
+        // The writing task watches the time.
+        let answered = answer.await;
         guard.armed = false;
-        match answered {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(_)) => Reply::Lost { why: self.why() },
-            Err(_) => self.give_up(id, ask, answer),
-        }
-    }
-
-    /// Its time is over: takes it back, or tells the server.
-    fn give_up(&self, id: u64, ask: Ask<'_>, mut answer: tokio::sync::oneshot::Receiver<Reply>) -> Reply {
-        let given_up = self.state().give_up(id, Instant::now());
-        match given_up {
-            state::GivenUp::NotWritten => {
-                self.room.notify_waiters();
-                Reply::NotSent { why: TAKES_NO_MORE.to_owned() }
-            }
-            state::GivenUp::Begun(late) => {
-                if ask.is_cancellable() {
-                    self.control(wire::cancelled(id, &ask.too_slow()));
-                }
-                // The writing task also sees to it that late answers are not waited for without end.
-                self.wake.notify_one();
-                Reply::TimedOut { late }
-            }
-            // The answer came in this very moment.
-            state::GivenUp::Answered => answer.try_recv().unwrap_or_else(|_| Reply::Lost { why: self.why() }),
-        }
+        answered.unwrap_or_else(|_| Reply::Lost { why: self.why() })
     }
 
     /// Writes a notification or an answer of ours, without waiting; it is dropped where too many wait already.

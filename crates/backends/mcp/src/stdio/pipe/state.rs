@@ -1,10 +1,11 @@
 //! What a [`super::Pipe`] knows, behind its lock. Nothing here waits.
 
 use crate::config::HostConfig;
-use crate::link::Reply;
+use crate::link::{Ask, Reply};
+use crate::wire;
 use hookwright_core::text::duration;
 use hookwright_runtime::ports::tools::LateAnswer;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,11 @@ pub(super) struct State {
     /// When the child last read something, or was last idle.
     progress: Instant,
     waiting: HashMap<u64, Waiting>,
+    /// When those who wait stop waiting.
+    deadlines: BTreeSet<(Instant, u64)>,
+    /// When the writing task looks at the times next, whatever happens. It may be earlier than anything that is due by now: an answer
+    /// that comes in time leaves it as it is, so that the usual call starts and stops no timer.
+    alarm: Option<Instant>,
     late: HashMap<u64, Overdue>,
     late_order: VecDeque<(Instant, u64)>,
     closing: bool,
@@ -46,6 +52,9 @@ struct Outgoing {
 
 struct Waiting {
     since: Instant,
+    deadline: Instant,
+    /// The reason that the server is told where the time is over; none for what must not be cancelled.
+    too_slow: Option<Duration>,
     answer: oneshot::Sender<Reply>,
 }
 
@@ -69,12 +78,6 @@ pub(super) enum Control {
     Queued,
     Broken,
     Dropped,
-}
-
-pub(super) enum GivenUp {
-    NotWritten,
-    Begun(oneshot::Receiver<LateAnswer>),
-    Answered,
 }
 
 /// Who waits for an answer.
@@ -103,6 +106,8 @@ impl State {
             controls: 0,
             progress: Instant::now(),
             waiting: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            alarm: None,
             late: HashMap::new(),
             late_order: VecDeque::new(),
             closing: false,
@@ -128,7 +133,13 @@ impl State {
         (self.waiting.len(), self.queued_bytes, self.late.len())
     }
 
-    pub(super) fn submit(&mut self, id: u64, bytes: Vec<u8>, since: Instant) -> Submitted {
+    pub(super) fn submit(
+        &mut self,
+        id: u64,
+        bytes: Vec<u8>,
+        ask: Ask<'_>,
+        (since, deadline): (Instant, Instant),
+    ) -> Submitted {
         if self.dead.is_some() || self.broken.is_some() || self.stdin.is_none() || self.closing {
             return Submitted::Dead(self.why());
         }
@@ -136,7 +147,9 @@ impl State {
             return Submitted::Full(bytes);
         }
         let (answer, answered) = oneshot::channel();
-        self.waiting.insert(id, Waiting { since, answer });
+        let too_slow = ask.is_cancellable().then_some(ask.timeout);
+        self.waiting.insert(id, Waiting { since, deadline, too_slow, answer });
+        self.deadlines.insert((deadline, id));
         match self.push(Outgoing { id: Some(id), bytes, written: 0 }) {
             Wrote::All => Submitted::Written(answered),
             Wrote::Part => Submitted::Queued(answered),
@@ -230,18 +243,43 @@ impl State {
         true
     }
 
-    pub(super) fn give_up(&mut self, id: u64, now: Instant) -> GivenUp {
-        let Some(waiting) = self.waiting.remove(&id) else { return GivenUp::Answered };
-        if self.take_back(id) {
-            return GivenUp::NotWritten;
+    /// Whether the writing task must be woken to be in time for what is due first.
+    pub(super) fn needs_alarm(&self) -> bool {
+        let first = self.deadlines.first().map(|(at, _)| *at);
+        first.is_some_and(|first| self.alarm.is_none_or(|alarm| first < alarm))
+    }
+
+    fn no_more_waits(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id)?;
+        self.deadlines.remove(&(waiting.deadline, id));
+        Some(waiting)
+    }
+
+    /// Ends the waiting of those whose time is over: takes back what was not begun, and gives the notifications that tell the server
+    /// of the rest.
+    fn give_up(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut cancelled = vec![];
+        while let Some((deadline, id)) = self.deadlines.first().copied()
+            && deadline <= now
+        {
+            self.deadlines.pop_first();
+            let Some(waiting) = self.waiting.remove(&id) else { continue };
+            if self.take_back(id) {
+                let _ = waiting.answer.send(Reply::NotSent { why: super::TAKES_NO_MORE.to_owned() });
+                continue;
+            }
+            let (answer, late) = oneshot::channel();
+            while self.late_order.len() >= MAX_LATE {
+                self.forget_oldest();
+            }
+            self.late_order.push_back((now + self.late_window, id));
+            self.late.insert(id, Overdue { since: waiting.since, answer });
+            let _ = waiting.answer.send(Reply::TimedOut { late });
+            if let Some(limit) = waiting.too_slow {
+                cancelled.push(wire::cancelled(id, &crate::link::too_slow(limit)));
+            }
         }
-        let (answer, late) = oneshot::channel();
-        while self.late_order.len() >= MAX_LATE {
-            self.forget_oldest();
-        }
-        self.late_order.push_back((now + self.late_window, id));
-        self.late.insert(id, Overdue { since: waiting.since, answer });
-        GivenUp::Begun(late)
+        cancelled
     }
 
     fn forget_oldest(&mut self) {
@@ -252,7 +290,7 @@ impl State {
 
     /// The caller went away. True where the request was begun, so that the server should be told.
     pub(super) fn abandon(&mut self, id: u64) -> bool {
-        self.waiting.remove(&id).is_some() && !self.take_back(id) && self.dead.is_none()
+        self.no_more_waits(id).is_some() && !self.take_back(id) && self.dead.is_none()
     }
 
     pub(super) fn expects(&self, id: u64) -> Expected {
@@ -266,7 +304,7 @@ impl State {
     }
 
     pub(super) fn deliver(&mut self, id: u64, reply: Reply) -> Expected {
-        if let Some(waiting) = self.waiting.remove(&id) {
+        if let Some(waiting) = self.no_more_waits(id) {
             // A caller that went away in this moment has no use for it.
             let _ = waiting.answer.send(reply);
             return Expected::Waiting;
@@ -303,6 +341,7 @@ impl State {
         let unread = self.stdin.as_ref().and_then(|stdin| rustix::io::ioctl_fionread(stdin).ok());
         self.all_read = self.wrote && self.queue.is_empty() && unread == Some(0);
         let waiting = std::mem::take(&mut self.waiting);
+        self.deadlines.clear();
         for (id, waiting) in waiting {
             let why = why.clone();
             let reply = if self.take_back(id) { Reply::NotSent { why } } else { Reply::Lost { why } };
@@ -318,15 +357,21 @@ impl State {
     }
 
     /// What the writing task waits for: room in the pipe, where something waits; and the next time that matters.
-    pub(super) fn next_wait(&self) -> (Option<Arc<pipe::Sender>>, Option<Instant>) {
+    pub(super) fn next_wait(&mut self) -> (Option<Arc<pipe::Sender>>, Option<Instant>) {
         let stdin = if self.queue.is_empty() { None } else { self.stdin.clone() };
         let stall = stdin.as_ref().map(|_| self.progress + self.stall_limit);
         let late = self.late_order.front().map(|(at, _)| *at);
-        (stdin, stall.into_iter().chain(late).min())
+        let first = self.deadlines.first().map(|(at, _)| *at);
+        self.alarm = stall.into_iter().chain(late).chain(first).min();
+        (stdin, self.alarm)
     }
 
-    /// Forgets late answers that did not come; false where the child has read nothing for too long.
+    /// Gives up what is overdue and forgets late answers that did not come; false where the child has read nothing for too long.
     pub(super) fn watch_times(&mut self, now: Instant) -> bool {
+        for mut line in self.give_up(now) {
+            line.push(b'\n');
+            self.control(line);
+        }
         while self.late_order.front().is_some_and(|(at, _)| *at <= now) {
             self.forget_oldest();
         }
