@@ -3,15 +3,17 @@
 //! Invariant: nothing here writes to standard output: over stdio, messages alone stand there.
 
 mod agent;
+pub(crate) mod attached;
 pub(crate) mod streams;
 
 use crate::args::GatewayArgs;
 use crate::exit::CliResult;
+use crate::node::Home;
 use crate::people;
 use crate::settings::Settings;
 use crate::setup::{self, Tenant};
 use crate::terminal::note;
-use crate::work;
+use crate::work::{self, Household};
 use agent::Who;
 use hookwright_core::job::{JobSpec, LOGIC_VERSION};
 use hookwright_core::manifest::Pass;
@@ -41,7 +43,14 @@ pub(crate) struct Node {
     who: Who,
     person: String,
     passes: Vec<(String, Vec<Pass>)>,
-    watcher: tokio::task::JoinHandle<()>,
+    /// Who looks at the servers; where they are the node's, the node does.
+    watcher: Option<tokio::task::JoinHandle<()>>,
+}
+
+/// What tools pass, beside calls.
+fn passes(tenant: &Tenant) -> Vec<(String, Vec<Pass>)> {
+    let tools = tenant.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
+    tools.filter(|t| !t.passes.is_empty()).map(|t| (t.id.clone(), t.passes.clone())).collect()
 }
 
 impl Node {
@@ -58,10 +67,18 @@ impl Node {
             let own = |tool: &str| !plugins.is_of_session(tool);
             work::late_faults(&watched, &plugins, &own, &|what| note(&format!("note: {what}"))).await;
         });
-        let tools = tenant.plugins.iter().flat_map(|p| &p.parsed.manifest.tools);
-        let passes = tools.filter(|t| !t.passes.is_empty()).map(|t| (t.id.clone(), t.passes.clone())).collect();
+        let passes = passes(&tenant);
         let person = people::person(args.name.as_deref()).name;
-        Ok(Arc::new(Self { settings, tenant, store, host, who, person, passes, watcher }))
+        Ok(Arc::new(Self { settings, tenant, store, host, who, person, passes, watcher: Some(watcher) }))
+    }
+
+    /// One whose servers and store are the local node's.
+    fn shared(home: &Home, household: &Household, agent: Option<&str>, person: String) -> CliResult<Self> {
+        let tenant = household.tenant.clone();
+        let who = Who::of(&tenant, agent)?;
+        let passes = passes(&tenant);
+        let (settings, store, host) = (home.settings.clone(), home.store.clone(), household.host.clone());
+        Ok(Self { settings, tenant, store, host, who, person, passes, watcher: None })
     }
 
     /// Bytes of a message.
@@ -71,7 +88,9 @@ impl Node {
 
     /// Ends the shared servers.
     pub(crate) async fn shutdown(&self) {
-        self.watcher.abort();
+        if let Some(watcher) = &self.watcher {
+            watcher.abort();
+        }
         self.host.shutdown().await;
     }
 }

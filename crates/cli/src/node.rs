@@ -15,6 +15,7 @@ pub(crate) use report::of_store;
 pub(crate) use tend::tend;
 
 use crate::exit::CliResult;
+use crate::gateway::attached;
 use crate::settings::Settings;
 use crate::setup;
 use crate::store;
@@ -32,6 +33,8 @@ use tend::Tended;
 /// What the node's doors build jobs from.
 pub(crate) struct Home {
     pub(crate) settings: Settings,
+    /// The configuration's, as it was at the start.
+    pub(crate) config_digest: Option<String>,
     /// One for each tenant, in the configuration's order.
     pub(crate) households: Vec<Household>,
     pub(crate) store: Arc<SqliteStore>,
@@ -80,7 +83,8 @@ impl Home {
         let first = first.ok_or_else(|| crate::exit::CliError::usage("the configuration has no tenant"))?;
         let bridges = Bridges { settings: settings.clone(), household: first, store: store.clone() };
         let bridges = Sessions::new(Box::new(bridges));
-        Ok(Self { settings, households, store, tended: Tended::default(), bridges, watchers })
+        let config_digest = settings.config_digest();
+        Ok(Self { settings, config_digest, households, store, tended: Tended::default(), bridges, watchers })
     }
 
     /// The tenant of that id, with its servers.
@@ -108,7 +112,7 @@ impl Service for Home {
     }
 
     async fn ask(&self, _: &Peer, door: &str, ask: Value) -> Result<Value, Refused> {
-        if door != "bridge" {
+        if door != bridges::DOOR {
             return Err(Refused::no_door(door));
         }
         // What stood there is not repeated: it may hold secrets.
@@ -118,7 +122,10 @@ impl Service for Home {
         serde_json::to_value(reply).map_err(|e| Refused::new("failed", e.to_string()))
     }
 
-    async fn attach(&self, _: &Peer, door: &str, _: Value, _: Offer) -> Result<(), Refused> {
-        Err(Refused::no_door(door))
+    async fn attach(&self, _: &Peer, door: &str, what: Value, offer: Offer) -> Result<(), Refused> {
+        if door != attached::DOOR {
+            return Err(Refused::no_door(door));
+        }
+        attached::attend(self, what, offer).await
     }
 }

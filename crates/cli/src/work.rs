@@ -180,7 +180,11 @@ pub(crate) async fn begun_job(
             ));
         }
     }
-    let model = subagents::open_agent(&settings.env, &tenant, &spec.agent)?;
+    let model = match crate::story::family::door(&row) {
+        // Their agents were run by others, and are gone: taken up, the job ends.
+        Some("bridge" | "gateway") => Arc::new(NoModel("the job's agent was run by somebody else")),
+        _ => subagents::open_agent(&settings.env, &tenant, &spec.agent)?,
+    };
     let process = match std::process::id() {
         id if spec.node == node => format!("process {id}"),
         id => format!("process {id} on {node}"),

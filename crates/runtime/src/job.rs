@@ -17,7 +17,7 @@ mod under_way;
 
 pub use catalogue::ToolTraits;
 pub use earlier::{Earlier, walk};
-pub use harness::Helpers;
+pub use harness::{Helpers, Opened};
 
 use crate::lifecycle::Standing;
 use crate::observe::Observer;
@@ -156,6 +156,27 @@ pub async fn run_external(
     let end = runner.run(options, None).await;
     runner.close().await;
     end
+}
+
+/// Takes up the job of an agent that somebody else runs and that another process had begun. What is given back is its spec, and the run
+/// itself, as of [`run_external`].
+pub async fn resume_external(
+    deps: Deps,
+    job: &str,
+    options: Options,
+    observer: Arc<dyn Observer>,
+    arrivals: Arrivals,
+) -> Result<(JobSpec, BoxFuture<'static, Result<End, RunError>>), RunError> {
+    let process = format!("process {}", std::process::id());
+    let which = Which::Resume { job: job.to_owned(), process };
+    let mut runner = runner::Runner::open(deps, which, observer).await?.with_outside(arrivals);
+    let spec = runner.spec().clone();
+    let run = Box::pin(async move {
+        let end = runner.run(options, None).await;
+        runner.close().await;
+        end
+    });
+    Ok((spec, run))
 }
 
 /// As [`run`], for a job that another one started: `ties` lead to it.

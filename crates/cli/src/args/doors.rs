@@ -80,6 +80,9 @@ pub(crate) struct GatewayArgs {
     /// Variable with a token that HTTP clients must send as `Authorization: Bearer …`
     #[arg(long, value_name = "VAR")]
     pub(crate) token_from: Option<String>,
+    /// Have the session in the local node, whose servers are warm; it is started if none runs. One client on stdin and stdout
+    #[arg(long, conflicts_with_all = ["http", "token_from"])]
+    pub(crate) attach: bool,
     /// Seconds that a call waits for a person before its client is told which approval is open
     #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(crate) wait: u64,

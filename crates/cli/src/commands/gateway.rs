@@ -2,16 +2,17 @@
 
 use crate::args::{Decide, GatewayArgs};
 use crate::exit::{self, CliError, CliResult};
-use crate::gateway::Node;
 use crate::gateway::streams::Streams;
+use crate::gateway::{Node, attached};
 use crate::settings::Settings;
 use crate::signals;
 use crate::terminal::note;
-use hookwright_gateway::{Deciders, Ended, HttpOptions, Options, listen, serve};
+use hookwright_gateway::{Deciders, Ended, HttpOptions, Options, listen, relay, serve};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The address to listen on. Others than loopback are refused: what is sent there is neither encrypted nor anybody's but the sender's.
@@ -54,7 +55,35 @@ async fn talk(
     serve(node, options, reader, writer, stop).await
 }
 
+/// The session is the node's; this process passes messages on.
+async fn attached(mut settings: Settings, args: &GatewayArgs) -> CliResult {
+    let node = Arc::new(attached::Client::of(&mut settings, args)?);
+    let first = node.open(1).await?;
+    let stop = CancellationToken::new();
+    let (reader, writer, _restore) = Streams::open().split();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let talk = tokio::spawn(relay(node, first, version, reader, writer, stop.clone()));
+    attend(talk, &stop, async {}).await
+}
+
+/// Waits for the end of the talk, and says how it ended.
+async fn attend(talk: JoinHandle<Ended>, stop: &CancellationToken, leave: impl Future<Output = ()>) -> CliResult {
+    let broken = |_| Ended::Broken("a fault of ours ended the talk".to_owned());
+    let talk = async { talk.await.unwrap_or_else(broken) };
+    let Some((ended, told)) = signals::attend(talk, stop, leave).await else {
+        return Ok(signals::hurried());
+    };
+    match ended {
+        Ended::Closed if told => Ok(exit::STOPPED),
+        Ended::Closed => Ok(exit::OK),
+        Ended::Broken(why) => Err(CliError::failed(format!("the client can't be spoken with any more: {why}"))),
+    }
+}
+
 pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {
+    if args.attach {
+        return attached(settings, &args).await;
+    }
     let address = args.http.as_deref().map(address).transpose()?;
     let token = token(&settings, &args)?;
     if token.is_some() && address.is_none() {
@@ -80,6 +109,7 @@ pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {
         deciders,
         message_bytes: node.message_bytes(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        ids_from: 1,
     };
     if let Some((listener, _)) = &http {
         note(&format!("listening on http://{}/mcp", listener.local_addr()?));
@@ -87,16 +117,7 @@ pub(crate) async fn run(settings: Settings, args: GatewayArgs) -> CliResult {
     let stop = CancellationToken::new();
     // On a task of its own: the thread that waits for everything would add its waking to each message.
     let talk = tokio::spawn(talk(node.clone(), options, http, stop.clone()));
-    let broken = |_| Ended::Broken("a fault of ours ended the talk".to_owned());
-    let talk = async { talk.await.unwrap_or_else(broken) };
-    let Some((ended, told)) = signals::attend(talk, &stop, node.shutdown()).await else {
-        return Ok(signals::hurried());
-    };
-    match ended {
-        Ended::Closed if told => Ok(exit::STOPPED),
-        Ended::Closed => Ok(exit::OK),
-        Ended::Broken(why) => Err(CliError::failed(format!("the client can't be spoken with any more: {why}"))),
-    }
+    attend(talk, &stop, node.shutdown()).await
 }
 
 #[cfg(test)]

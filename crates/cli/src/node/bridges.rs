@@ -1,22 +1,37 @@
 //! What the bridges' jobs are made of: a harness is an agent of the node's first tenant, under its own name.
 
 use crate::settings::Settings;
+use crate::setup::Tenant;
 use crate::work::{self, Household, NoModel};
 use hookwright_bridge::{Ask, Wiring};
 use hookwright_core::job::{AgentSpec, External, JobSpec, LOGIC_VERSION};
 use hookwright_core::stored::Stored;
 use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::NewJob;
+use hookwright_runtime::ports::store::{JobRow, NewJob};
 use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// The door's name, at the node and in the jobs' origin.
+pub(crate) const DOOR: &str = "bridge";
 
 /// The wiring of the bridges.
 pub(super) struct Bridges {
     pub(super) settings: Settings,
     pub(super) household: Household,
     pub(super) store: Arc<SqliteStore>,
+}
+
+/// What a bridge's job is of, but for its conversation.
+fn origin(settings: &Settings, tenant: &Tenant) -> Value {
+    let mut origin = work::origin(settings, tenant);
+    origin["door"] = json!(DOOR);
+    origin
+}
+
+fn conversation(id: &str) -> Value {
+    json!(hookwright_core::text::shown(id, 200))
 }
 
 impl Wiring for Bridges {
@@ -33,9 +48,8 @@ impl Wiring for Bridges {
         };
         let (input, blob) = Stored::new(input);
         let (job, session) = (id("job"), id("ses"));
-        let mut origin = work::origin(&self.settings, tenant);
-        origin["door"] = json!("bridge");
-        origin["conversation"] = json!(hookwright_core::text::shown(&ask.session, 200));
+        let mut origin = origin(&self.settings, tenant);
+        origin["conversation"] = conversation(&ask.session);
         let spec = JobSpec {
             logic: LOGIC_VERSION,
             job: job.clone(),
@@ -62,6 +76,15 @@ impl Wiring for Bridges {
             origin,
         };
         Ok(NewRun { job, spec, blobs: blob.into_iter().collect() })
+    }
+
+    fn is_of(&self, row: &JobRow, ask: &Ask) -> bool {
+        let mut ids = [Some(&ask.session), ask.agent.as_ref().and_then(|agent| agent.parent.as_ref())].into_iter();
+        let own = origin(&self.settings, &self.household.tenant);
+        let is_same = |key: &str| row.job.origin[key] == own[key];
+        row.job.agent == ask.harness.id()
+            && ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(is_same)
+            && ids.any(|id| id.is_some_and(|id| row.job.origin["conversation"] == conversation(id)))
     }
 
     fn deps(&self) -> Deps {

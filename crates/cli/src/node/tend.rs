@@ -2,17 +2,19 @@
 //!
 //! Invariant: a job is taken up by its lease alone; what is looked at before only spares work.
 
-use super::Home;
 use super::told::Told;
+use super::{Home, bridges};
 use crate::exit::{CliError, CliResult};
+use crate::gateway::attached;
 use crate::story::family;
 use crate::terminal::note;
 use crate::work::{self, Rest};
 use hookwright_core::config::Config;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, Outcome};
+use hookwright_runtime::job::{End, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::{ApprovalRow, JobRow, JobStatus, Store as _};
+use hookwright_runtime::ports::store::{ApprovalRow, JobRow, JobStatus, Store as _, StoreError};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +30,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Jobs that are gone on with at once; others wait.
 const AT_ONCE: usize = 32;
+
+/// After how long without an event a harness counts as gone whose job nobody runs.
+const HARNESS_GONE: Duration = Duration::from_hours(1);
 
 /// How long a job that can't go on is left, at first and at most.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -130,12 +135,20 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
         if row.running || family::is_with_parent(row, &rows) || !may_go_on(home, job) {
             continue;
         }
-        if waits(home, row) && !is_woken(home, row, &rows, &open).await? {
+        // Whoever is gone is not awaited by people either.
+        let is_outside = matches!(family::door(row), Some(attached::DOOR | bridges::DOOR));
+        if !is_outside && waits(home, row) && !is_woken(home, row, &rows, &open).await? {
             continue;
         }
-        if is_of_door(home, row).await? {
-            home.tended.state().of_doors.insert(job.clone());
-            continue;
+        let whose = whose(home, row).await?;
+        match whose {
+            Whose::Door => {
+                home.tended.state().of_doors.insert(job.clone());
+                continue;
+            }
+            // An approval that somebody decides meanwhile changes nothing for who is gone.
+            Whose::Gone { after } if !is_quiet(row, after, SystemClock.now_ms()) => continue,
+            Whose::Gone { .. } | Whose::Nobody => {}
         }
         if jobs.len() >= AT_ONCE {
             break;
@@ -144,7 +157,7 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
         let (home, row, stop) = (home.clone(), row.clone(), stop.clone());
         jobs.spawn(async move {
             let under_way = UnderWay { home: &home, job: &row.job.id };
-            go_on(&home, &row, stop).await;
+            go_on(&home, &row, &whose, stop).await;
             drop(under_way);
         });
     }
@@ -198,21 +211,48 @@ async fn is_woken(home: &Home, row: &JobRow, rows: &[JobRow], open: &[ApprovalRo
     Ok(false)
 }
 
+/// Who can go on with a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Whoever has its plugins.
+    Nobody,
+    /// Its door alone.
+    Door,
+    /// Its agent, which was run by somebody else, and is gone if it says nothing for so long.
+    Gone { after: Duration },
+}
+
 /// Whether only the job's door can go on with it: its client brought servers, or its agent is run by somebody else.
-async fn is_of_door(home: &Home, row: &JobRow) -> CliResult<bool> {
+async fn whose(home: &Home, row: &JobRow) -> CliResult<Whose> {
     if !crate::acp::job::client_servers(row).is_empty() {
-        return Ok(true);
+        return Ok(Whose::Door);
     }
     let records = home.store.records(&row.job.id, 0).await?;
     // One that can't be read is nobody's: taking it up says what is wrong.
     let first = records.first().and_then(|text| serde_json::from_str::<Record>(text).ok());
-    Ok(matches!(first, Some(Record { fact: Fact::Started { spec }, .. }) if spec.agent.external.is_some()))
+    let is_external =
+        matches!(first, Some(Record { fact: Fact::Started { spec }, .. }) if spec.agent.external.is_some());
+    Ok(match family::door(row) {
+        _ if !is_external => Whose::Nobody,
+        // Its client spoke with the process that ran it, and with no other one.
+        Some(attached::DOOR) => Whose::Gone { after: Duration::ZERO },
+        Some(bridges::DOOR) => Whose::Gone { after: HARNESS_GONE },
+        Some(_) | None => Whose::Door,
+    })
 }
 
-async fn go_on(home: &Home, row: &JobRow, stop: CancellationToken) {
+/// Whether nothing has happened in a job for so long.
+fn is_quiet(row: &JobRow, after: Duration, now_ms: u64) -> bool {
+    u128::from(now_ms.saturating_sub(row.updated_ms)) >= after.as_millis()
+}
+
+async fn go_on(home: &Home, row: &JobRow, whose: &Whose, stop: CancellationToken) {
     let job = &row.job.id;
     let told = Told::new(job, home.settings.next());
-    let rest = resume(home, row, &told, stop).await;
+    let rest = match whose {
+        Whose::Gone { .. } => end(home, row, &told).await,
+        Whose::Nobody | Whose::Door => resume(home, row, &told, stop).await,
+    };
     let mut state = home.tended.state();
     state.waiting.remove(job);
     let pause = state.left.remove(job).map_or(AGAIN, |left| (left.pause * 2).min(AGAIN_AT_MOST));
@@ -253,4 +293,39 @@ async fn resume(home: &Home, row: &JobRow, told: &Arc<Told>, stop: CancellationT
     let ends_session = family::door(row).is_none();
     let shared = home.household(&row.job.tenant);
     work::unattended(&settings, prepared, shared, ends_session, told.clone(), stop).await
+}
+
+/// Ends a job whose agent is gone. Nothing of its plugins is needed for it.
+async fn end(home: &Home, row: &JobRow, told: &Arc<Told>) -> CliResult<Rest> {
+    let Some(household) = home.household(&row.job.tenant).or(home.households.first()) else {
+        return Ok(Rest::Elsewhere);
+    };
+    let model = Arc::new(work::NoModel("the job's agent was run by somebody else"));
+    let deps = household.deps(&home.settings.env, home.store.clone(), model);
+    let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
+    let options = Options { detach: true, cancel: CancellationToken::new(), cancelled_by: String::new() };
+    match hookwright_runtime::job::run(deps, which, options, told.clone()).await {
+        Ok(End::Finished(outcome)) => Ok(Rest::Over(outcome)),
+        Ok(End::Detached) => Ok(Rest::Waits),
+        Err(RunError::Store(StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => Ok(Rest::Elsewhere),
+        Err(error) => Err(CliError::failed(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hookwright_runtime::ports::store::NewJob;
+    use serde_json::json;
+
+    #[test]
+    fn a_harness_that_says_nothing_for_an_hour_is_gone() {
+        let (job, tenant, agent, session) = ("j".into(), "t".into(), "a".into(), "s".into());
+        let job = NewJob { id: job, tenant, agent, session, parent: None, created_ms: 0, origin: json!({}) };
+        let row = JobRow { job, status: JobStatus::Running, updated_ms: 1_000, records: 3, running: false };
+        for (now_ms, quiet) in [(0, false), (1_000, false), (3_600_999, false), (3_601_000, true)] {
+            assert_eq!(is_quiet(&row, HARNESS_GONE, now_ms), quiet, "{now_ms}");
+        }
+        assert!(is_quiet(&row, Duration::ZERO, 1_000));
+    }
 }

@@ -1,6 +1,7 @@
 //! `hookwright gateway`: what an MCP client sees of it, message by message.
 
 mod approvals;
+mod attach;
 mod calls;
 mod client;
 mod eras;

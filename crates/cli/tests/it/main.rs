@@ -8,6 +8,7 @@
 mod acp;
 mod approvals;
 mod bad_input;
+mod bridge;
 mod commands;
 mod compaction;
 mod crash;

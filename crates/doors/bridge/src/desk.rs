@@ -5,6 +5,7 @@
 
 use crate::ask::{Agent, Ask, Call, Reply, What};
 use crate::harness::Harness;
+use crate::taken_up::{Open, open_calls};
 use hookwright_core::job::Outcome;
 use hookwright_core::{event, json, text};
 use hookwright_runtime::job::Helpers;
@@ -56,6 +57,21 @@ impl Desk {
         Self { harness, job, let_calls: Mutex::default(), subagents: tokio::sync::Mutex::default(), schema: None }
     }
 
+    /// Takes up what is open in a job that went on in another node before.
+    pub(crate) async fn take_up(&self, open: Open) {
+        {
+            let mut let_calls = lock(&self.let_calls);
+            for (theirs, ours) in open.let_calls {
+                let_calls.add(theirs, ours);
+            }
+        }
+        for call in open.unanswered {
+            if matches!(self.job.leave_call(&call).await, Ok(Left::Not)) {
+                let _ = self.job.cancel_call(&call).await;
+            }
+        }
+    }
+
     /// The job's output must be JSON that fits a schema.
     #[must_use]
     pub fn with_schema(mut self, schema: Option<Value>) -> Self {
@@ -98,8 +114,11 @@ impl Desk {
             return Err(format!("{SUBAGENTS} subagents are at work"));
         }
         let input = Value::String(agent.kind.clone().unwrap_or_default());
-        let job = helpers.open(&agent.id, input).await.map_err(|error| error.to_string())?;
-        let desk = Arc::new(Self::new(self.harness, job));
+        let opened = helpers.open(&agent.id, input).await.map_err(|error| error.to_string())?;
+        let desk = Arc::new(Self::new(self.harness, opened.outside));
+        if !opened.earlier.is_empty() {
+            desk.take_up(open_calls(self.harness, &opened.earlier)).await;
+        }
         open.insert(agent.id.clone(), desk.clone());
         Ok(desk)
     }
@@ -296,8 +315,13 @@ fn refused(what: &What, why: &str) -> Reply {
 fn key(call: &Call) -> String {
     match &call.id {
         Some(id) => id.clone(),
-        None => format!("{} {}", call.tool, json::digest(&call.arguments)),
+        None => nameless(&call.tool, &json::digest(&call.arguments)),
     }
+}
+
+/// What a call without an id is known by.
+pub(crate) fn nameless(tool: &str, arguments: &str) -> String {
+    format!("{tool} {arguments}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -19,6 +19,7 @@ mod probe;
 mod session;
 mod sessions;
 mod socket;
+mod taken_up;
 mod transcript;
 
 pub use ask::{Agent, Ask, Call, Escalate, Reply, Request, What};

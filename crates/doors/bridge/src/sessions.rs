@@ -3,19 +3,25 @@
 //! A prompt is a job; it ends with the turn. Where a harness tells no prompts, or a node was started in the middle of a conversation, the
 //! first call begins the job, and the end of the conversation ends it.
 //!
+//! A job that a node left which was killed is taken up with the next event of its conversation.
+//!
 //! Invariant: what is asked of a conversation without a job, and needs one, begins one: nothing goes on unrecorded.
 
 use crate::ask::{Ask, Reply, Request, What};
 use crate::desk::Desk;
 use crate::harness::Harness;
 use crate::probe::PROBE_TOOL;
+use crate::taken_up::open_calls;
+use hookwright_core::history::Record;
 use hookwright_core::job::Outcome;
 use hookwright_core::text;
-use hookwright_runtime::job::{Deps, Helpers, NewRun, Options, Which, run_external};
+use hookwright_runtime::job::{Deps, Helpers, NewRun, Options, RunError, Which, resume_external, run_external};
 use hookwright_runtime::observe::Silent;
 use hookwright_runtime::outside::{Stand, channel};
+use hookwright_runtime::ports::store::JobRow;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as Turn;
@@ -23,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Conversations that are kept at once; beyond that those without a job are forgotten.
 const KEPT: usize = 4_096;
+/// Jobs that are not over among which that of a conversation is looked for.
+const LOOKED_AT: u32 = 10_000;
 /// How much earlier than the bridge gives up it is answered.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -33,6 +41,9 @@ pub trait Wiring: Send + Sync + 'static {
 
     /// What its run needs.
     fn deps(&self) -> Deps;
+
+    /// Whether a job that is not over, and that nobody runs, is of the conversation of this question and can go on here.
+    fn is_of(&self, row: &JobRow, ask: &Ask) -> bool;
 }
 
 /// All conversations of a node.
@@ -46,6 +57,8 @@ pub struct Sessions {
 struct Seat {
     /// The job of its last prompt.
     current: Turn<Option<Current>>,
+    /// Whether it was looked for a job that another node left.
+    looked: AtomicBool,
     /// What a stop was held with: some harnesses give it back as a prompt.
     held: Mutex<Option<String>>,
 }
@@ -90,7 +103,12 @@ impl Sessions {
             (What::Ended { .. }, None) => self.ended(&ask, &seat).await,
             (What::Prompt { text }, None) => self.prompted(&ask, &seat, text, wait).await,
             (What::Stop { .. } | What::Ended { .. }, _) => {
-                let Some(now) = seat.current.lock().await.clone() else { return Reply::Allow };
+                let now = {
+                    let mut current = seat.current.lock().await;
+                    self.take_up(&ask, &seat, &mut current).await;
+                    current.clone()
+                };
+                let Some(now) = now else { return Reply::Allow };
                 let reply = now.desk.answer(&ask, &now.helpers, Some(wait)).await;
                 if let (Reply::Hold { text }, None) = (&reply, &ask.agent) {
                     *lock(&seat.held) = Some(text.clone());
@@ -130,6 +148,7 @@ impl Sessions {
     async fn prompted(&self, ask: &Ask, seat: &Arc<Seat>, text: &str, wait: Duration) -> Reply {
         let held = lock(&seat.held).take();
         let mut current = seat.current.lock().await;
+        self.take_up(ask, seat, &mut current).await;
         if let Some(now) = current.as_ref().filter(|now| !now.desk.job().is_over()) {
             if held.as_deref() == Some(text) {
                 return Reply::Allow;
@@ -159,7 +178,9 @@ impl Sessions {
 
     async fn ended(&self, ask: &Ask, seat: &Arc<Seat>) -> Reply {
         lock(&self.seats).retain(|(harness, _), other| *harness != ask.harness || !Arc::ptr_eq(other, seat));
-        if let Some(now) = seat.current.lock().await.take() {
+        let mut current = seat.current.lock().await;
+        self.take_up(ask, seat, &mut current).await;
+        if let Some(now) = current.take() {
             now.leave("the end of the session", true).await;
         }
         Reply::Allow
@@ -168,6 +189,7 @@ impl Sessions {
     /// The job that goes on, or a new one.
     async fn current(&self, ask: &Ask, seat: &Arc<Seat>) -> Result<Current, String> {
         let mut current = seat.current.lock().await;
+        self.take_up(ask, seat, &mut current).await;
         // Where it was denied or cancelled, what its agent still does is refused until the next prompt. Where it had its output and goes on
         // all the same (somebody else's hook held its stop), that is a job of its own.
         let denied = |now: &Current| {
@@ -180,6 +202,25 @@ impl Sessions {
         let now = self.begin(ask, Value::String(format!("a session of {}", ask.harness.title())))?;
         *current = Some(now.clone());
         Ok(now)
+    }
+
+    /// Takes up the job that a node left in the middle of this conversation, if there is one. Looked for once.
+    async fn take_up(&self, ask: &Ask, seat: &Seat, current: &mut Option<Current>) {
+        if current.is_some() || seat.looked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let deps = self.wiring.deps();
+        let rows = match deps.store.jobs(true, LOOKED_AT).await {
+            Ok(rows) => rows,
+            Err(error) => return tracing::warn!("it can't be looked for a job that was left: {error}"),
+        };
+        let is_left = |row: &&JobRow| !row.running && row.job.parent.is_none() && self.wiring.is_of(row, ask);
+        let Some(row) = rows.iter().filter(is_left).max_by_key(|row| row.job.created_ms) else { return };
+        match resumed(deps, ask.harness, &row.job.id).await {
+            Ok(now) => *current = Some(now),
+            // Then the conversation goes on with a job of its own.
+            Err(error) => tracing::warn!(job = row.job.id, "the job of a harness can't be taken up: {error}"),
+        }
     }
 
     fn begin(&self, ask: &Ask, input: Value) -> Result<Current, String> {
@@ -197,6 +238,24 @@ impl Sessions {
         });
         Ok(Current { desk: Arc::new(Desk::new(ask.harness, outside)), helpers })
     }
+}
+
+/// Takes up a job that was begun.
+async fn resumed(deps: Deps, harness: Harness, job: &str) -> Result<Current, RunError> {
+    let texts = deps.store.records(job, 0).await?;
+    let (outside, arrivals) = channel();
+    let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
+    let (spec, run) = resume_external(deps.clone(), job, options, Arc::new(Silent), arrivals).await?;
+    let id = job.to_owned();
+    tokio::spawn(async move {
+        if let Err(error) = run.await {
+            tracing::error!(job = id, "the job of a harness can't go on: {error}");
+        }
+    });
+    let records: Vec<Record> = texts.iter().map_while(|text| serde_json::from_str(text).ok()).collect();
+    let desk = Arc::new(Desk::new(harness, outside));
+    desk.take_up(open_calls(harness, &records)).await;
+    Ok(Current { desk, helpers: Arc::new(Helpers::new(deps, spec, Arc::new(Silent))) })
 }
 
 impl Current {

@@ -96,11 +96,11 @@ fn kind(method: &str) -> Option<Pass> {
 }
 
 impl Desk {
-    pub(crate) fn new(modern: bool, passes: &[(String, Vec<Pass>)]) -> Self {
+    pub(crate) fn new(modern: bool, passes: &[(String, Vec<Pass>)], ids_from: u64) -> Self {
         Self {
             modern,
             passes: passes.iter().cloned().collect(),
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(ids_from),
             pending: Mutex::default(),
             open: Mutex::default(),
             listeners: Mutex::default(),
@@ -276,7 +276,7 @@ mod tests {
     use serde_json::json;
 
     fn desk(modern: bool) -> Desk {
-        Desk::new(modern, &[("t".to_owned(), vec![Pass::Elicitation, Pass::Logging])])
+        Desk::new(modern, &[("t".to_owned(), vec![Pass::Elicitation, Pass::Logging])], 1)
     }
 
     fn text(receiver: &mut mpsc::Receiver<bytes::Bytes>) -> Option<String> {

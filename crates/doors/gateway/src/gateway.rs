@@ -17,6 +17,8 @@ pub struct Options {
     pub message_bytes: usize,
     /// The version that clients are told.
     pub version: String,
+    /// The first id of what clients are asked. A session that goes on in the place of an earlier one has other ids than that.
+    pub ids_from: u64,
 }
 
 impl Default for Options {
@@ -27,6 +29,7 @@ impl Default for Options {
             deciders: Deciders::Client,
             message_bytes: 16 * 1024 * 1024,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            ids_from: 1,
         }
     }
 }

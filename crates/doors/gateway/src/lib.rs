@@ -1,6 +1,7 @@
 //! The gateway: an MCP server in front of the functions of plugins, so that any MCP client's calls are hooked.
 //!
-//! [`serve`] talks with one client over two byte streams, [`listen`] with many over Streamable HTTP. A client's session is a job of an
+//! [`serve`] talks with one client over two byte streams, [`listen`] with many over Streamable HTTP, and [`relay`] passes a client's
+//! messages to a session in another process. A client's session is a job of an
 //! agent that somebody else runs; the rules of calls are the job's (`hookwright_runtime::outside`). What a session needs of the world
 //! comes through [`Wiring`].
 //!
@@ -19,6 +20,7 @@ mod job;
 mod lines;
 mod lists;
 mod passing;
+mod relay;
 mod requests;
 mod route;
 mod session;
@@ -30,5 +32,6 @@ mod wiring;
 
 pub use gateway::{Deciders, Options};
 pub use http::{HttpOptions, listen};
+pub use relay::{Attach, Link, relay};
 pub use stdio::{Ended, serve};
 pub use wiring::{Client, Wiring};

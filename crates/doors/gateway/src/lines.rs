@@ -22,6 +22,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { reader: BufReader::with_capacity(64 * 1024, reader), limit }
     }
 
+    /// Bytes of a line at most.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether another line has been read already.
+    pub(crate) fn has_more(&self) -> bool {
+        self.reader.buffer().contains(&b'\n')
+    }
+
     /// The next line that is not blank; none at the end. What stands after the last end of line is no message.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         let (mut line, mut skipped) = (Vec::new(), 0_u64);

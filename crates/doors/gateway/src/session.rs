@@ -76,7 +76,7 @@ impl Session {
     ) -> Result<Arc<Self>, String> {
         let wiring = &gateway.wiring;
         let run = wiring.job(&client)?;
-        let desk = Arc::new(Desk::new(modern, wiring.passes()));
+        let desk = Arc::new(Desk::new(modern, wiring.passes(), gateway.options.ids_from));
         let tools = wiring.equip(&client, &capabilities, desk.clone());
         let session = Arc::new(Self {
             gateway: gateway.clone(),

@@ -21,7 +21,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long a client that has closed its side may read on.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Said by the process between a client and its session here: it was stopped, and the client did not go by itself.
+pub(crate) const STOPPED: &str = "notifications/hookwright/stopped";
 
 /// How the talk with a client ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +49,7 @@ where
     let gateway = Gateway::new(wiring, options);
     let (way, out) = Way::new();
     let mut writing = tokio::spawn(write(out, writer));
-    let mut talk = Talk { gateway: gateway.clone(), way, session: None };
+    let mut talk = Talk { gateway: gateway.clone(), way, session: None, stopped: false };
     let mut lines = Lines::new(reader, gateway.options.message_bytes);
     let ended = loop {
         let line = tokio::select! {
@@ -70,7 +72,7 @@ where
     };
     if let Some(session) = &talk.session {
         let farewell = match &ended {
-            Ended::Closed if stop.is_cancelled() => Farewell::Stopped,
+            Ended::Closed if stop.is_cancelled() || talk.stopped => Farewell::Stopped,
             Ended::Closed => Farewell::Done,
             Ended::Broken(_) => Farewell::BrokenOff,
         };
@@ -113,25 +115,24 @@ struct Talk {
     gateway: Arc<Gateway>,
     way: Way,
     session: Option<Arc<Session>>,
+    /// Whether what brings the client's messages was stopped.
+    stopped: bool,
+}
+
+/// What a client is told whose message is longer than it may be.
+pub(crate) fn too_long(bytes: u64, limit: usize) -> Fault {
+    Fault::new(wire::INVALID_REQUEST, format!("a message of {bytes} bytes is over the limit of {limit}"))
 }
 
 impl Talk {
     async fn line(&mut self, line: Line) {
         let incoming = match &line {
             Line::Whole(line) => wire::read(line.trim_ascii()),
-            Line::TooLong(bytes) => {
-                let limit = self.gateway.options.message_bytes;
-                Err((
-                    None,
-                    Fault::new(
-                        wire::INVALID_REQUEST,
-                        format!("a message of {bytes} bytes is over the limit of {limit}"),
-                    ),
-                ))
-            }
+            Line::TooLong(bytes) => Err((None, too_long(*bytes, self.gateway.options.message_bytes))),
         };
         match incoming {
             Ok(Incoming::Request(request)) => self.request(request).await,
+            Ok(Incoming::Notification { method, .. }) if method == STOPPED => self.stopped = true,
             Ok(other) => {
                 if let Some(session) = &self.session {
                     requests::take(session, other, &self.way).await;

@@ -71,6 +71,11 @@ impl Id {
         (text.len() <= ID_BYTES && (number || text.starts_with('"'))).then(|| Self(raw.to_owned()))
     }
 
+    /// An id by its text.
+    pub(crate) fn of_text(text: &str) -> Option<Self> {
+        Self::new(serde_json::from_str(text).ok()?)
+    }
+
     pub(crate) fn text(&self) -> &str {
         self.0.get()
     }

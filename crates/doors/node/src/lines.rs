@@ -56,6 +56,11 @@ impl Lines {
         &mut self.reader
     }
 
+    /// The same, for good.
+    pub(crate) fn into_inner(self) -> BufReader<OwnedReadHalf> {
+        self.reader
+    }
+
     /// The next line, without its newline.
     pub(crate) async fn next(&mut self) -> Result<Line, NoLine> {
         loop {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncBufRead as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::unix::OwnedWriteHalf;
+use tokio_util::sync::CancellationToken;
 
 /// The process at the other end. It is of the node's own OS user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub trait Service: Send + Sync + 'static {
     async fn ask(&self, peer: &Peer, door: &str, ask: Value) -> Result<Value, Refused>;
 
     /// A client that wants to hand bytes over in both directions. [`Offer::accept`] says yes; an error says no. It returns when the talk is
-    /// over; dropped when the node ends.
+    /// over. When the node ends, [`Offer::stopping`] says so; dropped some seconds later, and at once where it has not accepted.
     async fn attach(&self, peer: &Peer, door: &str, what: Value, offer: Offer) -> Result<(), Refused>;
 }
 
@@ -79,14 +80,20 @@ pub trait Service: Send + Sync + 'static {
 pub struct Offer {
     id: u64,
     halves: Halves,
+    stopping: CancellationToken,
 }
 
 /// The two halves of a connection, for whoever takes them first: the door, or who tells the client no.
 pub(crate) type Halves = Arc<Mutex<Option<(Lines, OwnedWriteHalf)>>>;
 
 impl Offer {
-    pub(crate) fn new(id: u64, halves: Halves) -> Self {
-        Self { id, halves }
+    pub(crate) fn new(id: u64, halves: Halves, stopping: CancellationToken) -> Self {
+        Self { id, halves, stopping }
+    }
+
+    /// Cancelled when the node is about to end: what the door has under way is to be left in order.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
     }
 
     /// Tells the client yes, with these words, and takes the connection over. From here on its bytes are the door's own.
@@ -102,6 +109,13 @@ impl Offer {
 pub struct Bytes {
     lines: Lines,
     writer: OwnedWriteHalf,
+}
+
+impl Bytes {
+    /// Both ways apart, without a lock between them.
+    pub fn split(self) -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+        (self.lines.into_inner(), self.writer)
+    }
 }
 
 impl AsyncRead for Bytes {

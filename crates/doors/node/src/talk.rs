@@ -140,10 +140,17 @@ fn begin<'a>(
 
 async fn attach(house: &House, peer: Peer, (id, door, what): (u64, &str, Value), halves: (Lines, OwnedWriteHalf)) {
     let halves: Halves = Arc::new(Mutex::new(Some(halves)));
-    let offer = Offer::new(id, halves.clone());
+    let offer = Offer::new(id, halves.clone(), house.stopping.clone());
+    // Whoever has taken the connection ends by itself, or is dropped with this future; who has not is told no at once.
+    let refused = async {
+        house.stopping.cancelled().await;
+        if halves.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = house.service.attach(&peer, door, what, offer) => ended,
-        () = house.stopping.cancelled() => Err(Refused::stopping()),
+        () = refused => Err(Refused::stopping()),
     };
     let left = halves.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((_lines, mut writer)) = left {

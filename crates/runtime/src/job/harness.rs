@@ -10,6 +10,7 @@ use crate::ports::harness::{Harness, Order};
 use crate::ports::store::{NewJob, StoreError};
 use crate::values::Values;
 use futures_util::future::FutureExt as _;
+use hookwright_core::history::Record;
 use hookwright_core::job::JobSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::subagent;
@@ -36,6 +37,14 @@ pub struct Helpers {
     open: Mutex<Open>,
 }
 
+/// The job of a subagent.
+pub struct Opened {
+    /// The door's end of it.
+    pub outside: Outside,
+    /// What its history held, where another process had begun it.
+    pub earlier: Vec<Record>,
+}
+
 impl Helpers {
     /// For the subagents of this job.
     pub fn new(deps: Deps, spec: JobSpec, observer: Arc<dyn Observer>) -> Self {
@@ -43,7 +52,7 @@ impl Helpers {
     }
 
     /// The job of a subagent, which the parent's agent runs itself. `id` is the agent's own id of it; hooks see the parent's agent.
-    pub async fn open(&self, id: &str, input: Value) -> Result<Outside, StoreError> {
+    pub async fn open(&self, id: &str, input: Value) -> Result<Opened, StoreError> {
         if let Some(why) = subagent::too_deep(&self.spec) {
             return Err(StoreError::Failed(why));
         }
@@ -68,7 +77,16 @@ impl Helpers {
             origin: parent.job.origin,
         };
         let observer = self.observer.child(&spec, &[]);
-        let which = Which::New(Box::new(NewRun { job: row, spec, blobs: blob.into_iter().collect() }));
+        // One that another process had begun and that is not over goes on.
+        let (which, earlier) = match self.deps.store.job(&row.id).await {
+            Ok(begun) if begun.job.id == row.id && !begun.status.is_final() => {
+                let texts = self.deps.store.records(&row.id, 0).await?;
+                let earlier = texts.iter().map_while(|text| serde_json::from_str(text).ok()).collect();
+                let process = format!("process {}", std::process::id());
+                (Which::Resume { job: row.id, process }, earlier)
+            }
+            _ => (Which::New(Box::new(NewRun { job: row, spec, blobs: blob.into_iter().collect() })), vec![]),
+        };
         let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
         let (outside, arrivals) = channel();
         let run = super::run_external(self.deps.clone(), which, options, observer, arrivals);
@@ -77,7 +95,7 @@ impl Helpers {
         open.jobs.push(outside.clone());
         while open.runs.try_join_next().is_some() {}
         open.runs.spawn(run);
-        Ok(outside)
+        Ok(Opened { outside, earlier })
     }
 
     /// Ends what is left: the parent is over.

@@ -1,0 +1,149 @@
+//! `hookwright bridge` with a real node: what Claude Code would ask, and what it would be told.
+
+use crate::support::{Finished, Plugin, Running, World, eventually, function, says};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+const SESSION: &str = "1a0d5892-2547-4685-9665-ca7390a37e6f";
+
+/// A policy that answers so before calls.
+fn world(check: Value) -> World {
+    World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", check)]))
+            .hook(json!({"on": "pre_tool_call", "call": "policy.check", "timeout": "30s"})),
+    )
+}
+
+/// A node of the world's plugins.
+fn serve(world: &World) -> Running {
+    let mut command = world.hookwright(&["serve", "--db", "jobs.db"]);
+    for plugin in world.plugins() {
+        command.args(["--plugin", &plugin]);
+    }
+    let node = Running::start(command);
+    eventually("the node answers", || {
+        let status = world.call(&["status", "--db", "jobs.db", "--output", "json"]).json();
+        (status["node"]["pid"] == node.pid()).then_some(())
+    });
+    node
+}
+
+fn killed(node: Running) {
+    node.signal(Signal::KILL);
+    drop(node);
+}
+
+/// One event of a conversation.
+fn event(world: &World, name: &str, keys: &Value, flags: &[&str]) -> Finished {
+    let mut payload = json!({
+        "session_id": SESSION, "prompt_id": "4fc6888b", "transcript_path": "/dev/null", "cwd": world.path(""),
+        "permission_mode": "default", "hook_event_name": name,
+    });
+    payload.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    let file = world.write("payload.json", payload.to_string());
+    let mut command = world.hookwright(&[&["bridge", "claude-code", name, "--db", "jobs.db"], flags].concat());
+    command.stdin(Stdio::from(std::fs::File::open(file).unwrap()));
+    Running::start(command).finish()
+}
+
+fn prompt(world: &World) {
+    let allowed = event(world, "UserPromptSubmit", &json!({"prompt": "Do it."}), &[]).code(0);
+    assert_eq!(allowed.json(), json!({}));
+}
+
+fn call(id: &str, command: &str) -> Value {
+    json!({"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": id})
+}
+
+fn before(world: &World, id: &str, command: &str, flags: &[&str]) -> Value {
+    event(world, "PreToolUse", &call(id, command), flags).json()
+}
+
+/// What is told of a call that was made.
+fn after(world: &World, id: &str, command: &str) -> Value {
+    let mut keys = call(id, command);
+    keys["tool_response"] = json!({"stdout": "", "stderr": "", "interrupted": false, "isImage": false});
+    event(world, "PostToolUse", &keys, &[]).json()
+}
+
+fn stop(world: &World) -> Value {
+    event(world, "Stop", &json!({"stop_hook_active": false, "last_assistant_message": "DONE"}), &[]).json()
+}
+
+fn jobs(world: &World) -> Vec<Value> {
+    let listed = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0);
+    listed.json()["jobs"].as_array().unwrap().clone()
+}
+
+fn reason(said: &Value) -> String {
+    let said = &said["hookSpecificOutput"];
+    assert_eq!(said["permissionDecision"], "deny", "{said}");
+    said["permissionDecisionReason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_job_goes_on_where_its_node_was_killed_between_two_events() {
+    let world = world(says("allow", json!({})));
+    let node = serve(&world);
+    prompt(&world);
+    assert_eq!(before(&world, "toolu_1", "ls", &[]), json!({}));
+    killed(node);
+    // Nobody is there: nothing goes through.
+    assert!(reason(&before(&world, "toolu_2", "rm x", &[])).contains("no node"));
+    let _node = serve(&world);
+    assert_eq!(after(&world, "toolu_1", "ls"), json!({}), "the call that was allowed before has its end");
+    assert_eq!(before(&world, "toolu_3", "pwd", &[]), json!({}));
+    assert_eq!(after(&world, "toolu_3", "pwd"), json!({}));
+    assert_eq!(stop(&world), json!({}));
+    let all = jobs(&world);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    assert_eq!((&all[0]["status"], &all[0]["agent"]), (&json!("completed"), &json!("claude-code")));
+    let job = all[0]["job"].as_str().unwrap();
+    let history = world.call(&["jobs", "history", job, "--db", "jobs.db"]).code(0);
+    let asked = world.calls("policy").len();
+    assert_eq!(asked, 2, "nothing was asked again\n{history}");
+    world.call(&["replay", job, "--db", "jobs.db"]).code(0);
+    world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
+    // The next prompt is the next job.
+    prompt(&world);
+    assert_eq!(jobs(&world).len(), 2);
+}
+
+#[test]
+fn a_question_that_was_open_when_the_node_was_killed_is_answered_to_the_same_call_once() {
+    let world = world(says("escalate", json!({"reason": "a push"})));
+    let node = serve(&world);
+    prompt(&world);
+    let left = reason(&before(&world, "toolu_1", "git push", &["--deadline", "3"]));
+    let approval = world.open_approval();
+    assert!(left.contains(&approval), "{left}");
+    killed(node);
+    let _node = serve(&world);
+    let again = reason(&before(&world, "toolu_2", "git push", &["--deadline", "3"]));
+    assert!(again.contains(&approval), "the same question: {again}");
+    world.call(&["approvals", "approve", &approval, "--db", "jobs.db", "--as", "Ada"]).code(0);
+    assert_eq!(before(&world, "toolu_3", "git push", &[]), json!({}), "the yes lets it through");
+    assert_eq!(after(&world, "toolu_3", "git push"), json!({}));
+    let next = reason(&before(&world, "toolu_4", "git push", &["--deadline", "3"]));
+    assert!(next.contains("ap_") && !next.contains(&approval), "once: {next}");
+    assert_eq!(jobs(&world).len(), 1);
+}
+
+#[test]
+fn a_conversation_without_a_job_and_another_one_take_nothing_up() {
+    let world = world(says("allow", json!({})));
+    let node = serve(&world);
+    prompt(&world);
+    killed(node);
+    let _node = serve(&world);
+    let other = json!({"session_id": "another", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_9"});
+    assert_eq!(event(&world, "PreToolUse", &other, &[]).json(), json!({}));
+    assert_eq!(jobs(&world).len(), 2, "a job of its own");
+    // The end of the conversation ends its job too, though it was begun elsewhere.
+    event(&world, "SessionEnd", &json!({"reason": "exit"}), &[]).code(0);
+    let mut statuses: Vec<Value> = jobs(&world).into_iter().map(|job| job["status"].clone()).collect();
+    statuses.sort_by_key(ToString::to_string);
+    assert_eq!(statuses, ["completed", "running"]);
+}
