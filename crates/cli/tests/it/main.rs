@@ -11,6 +11,7 @@ mod bad_input;
 mod commands;
 mod compaction;
 mod crash;
+mod doctor;
 mod examples;
 mod gateway;
 mod harness;
