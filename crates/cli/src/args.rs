@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Gateway(GatewayArgs),
     /// Check plugins: manifests, what they mean together, and their running servers
     Check(CheckArgs),
+    /// Find what is wrong here, and what to do about it: store, clock, plugins, node, jobs, approvals. Exit 1 on a problem
+    Doctor(CheckArgs),
     /// Put one event through its chain of hooks and print the verdict; makes no call
     Ask(AskArgs),
     /// List jobs, look into them, cancel them, go on with them
@@ -151,7 +153,7 @@ impl Command {
     pub(crate) fn in_json(&self) -> bool {
         let output = match self {
             Self::Run(args) => args.how.output,
-            Self::Check(args) => args.output,
+            Self::Check(args) | Self::Doctor(args) => args.output,
             Self::Ask(args) => args.output,
             Self::Replay(args) => args.output,
             Self::Demo(args) => args.output,

@@ -6,6 +6,7 @@ pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod install;
 pub(crate) mod jobs;

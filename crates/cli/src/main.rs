@@ -6,6 +6,7 @@ mod acp;
 mod args;
 mod bridge;
 mod commands;
+mod doctor;
 mod environment;
 mod exit;
 mod files;
@@ -103,6 +104,7 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::Acp(args) => commands::acp::run(settings, args).await,
         Command::Gateway(args) => commands::gateway::run(settings, args).await,
         Command::Check(args) => commands::check::run(settings, args).await,
+        Command::Doctor(args) => commands::doctor::run(settings, args).await,
         Command::Ask(args) => commands::ask::run(settings, args).await,
         Command::Jobs(command) => commands::jobs::run(settings, command).await,
         Command::Replay(args) => commands::replay::run(settings, args).await,

@@ -110,6 +110,19 @@ impl SqliteStore {
         self.writer()?.write(move |tx| forget::forget(tx, &job)).await
     }
 
+    /// What SQLite's own check finds wrong with the file; at most 20 faults. Reads all of it.
+    ///
+    /// # Errors
+    /// As for any reading.
+    pub async fn faults(&self) -> Result<Vec<String>, StoreError> {
+        let read = |conn: &rusqlite::Connection, _: &Site| {
+            let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
+            let said = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+            Ok(said.into_iter().filter(|said| said != "ok").collect())
+        };
+        self.readers.read(read).await
+    }
+
     fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or_else(|| {
             self.site.failed(

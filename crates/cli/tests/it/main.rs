@@ -12,6 +12,7 @@ mod bridge;
 mod commands;
 mod compaction;
 mod crash;
+mod doctor;
 mod examples;
 mod gateway;
 mod harness;
