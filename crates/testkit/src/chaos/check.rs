@@ -36,6 +36,14 @@ pub struct Job {
     pub records: Vec<Record>,
 }
 
+impl Job {
+    /// Whether another job started it.
+    pub fn is_child(&self) -> bool {
+        let first = self.records.first().map(|record| &record.fact);
+        matches!(first, Some(Fact::Started { spec }) if !spec.parent_jobs.is_empty())
+    }
+}
+
 /// A call that was made.
 #[derive(Debug, Clone)]
 pub struct Effect {

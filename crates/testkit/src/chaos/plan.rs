@@ -69,7 +69,7 @@ pub fn plugin(stage: &Stage, jobs: usize, rng: &mut Rng) -> Plugin {
     let modified = "{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{\"content\":[],\"structuredContent\":\
         {\"decision\":\"modify\",\"arguments\":{\"was\":{arguments}}}}}";
     let mut plugin = Plugin::new("p")
-        .server("policy", json!([
+        .scripted("policy", json!({"start": [{"write_pid": stage.path(SERVERS[0])}], "tools": [
             asked(stage, "start", "/event/input", &[
                 ("ask", json!([says("escalate", json!({"reason": "a job"}))])),
                 ("refuse", json!([says("deny", json!({"reason": "no such job"}))])),
@@ -87,8 +87,8 @@ pub fn plugin(stage: &Stage, jobs: usize, rng: &mut Rng) -> Plugin {
                 ("ask", json!([says("escalate", json!({"reason": "an output"}))])),
                 ("slow", json!([{"sleep_ms": 120}, says("allow", json!({}))])),
             ]),
-        ]))
-        .scripted("fx", json!({"tools": [
+        ]}), json!({}))
+        .scripted("fx", json!({"start": [{"write_pid": stage.path(SERVERS[1])}], "tools": [
             effect(stage, "push", 0, 0), effect(stage, "slow", 150, 0), effect(stage, "slowly", 0, 150), effect(stage, "again", 60, 60),
         ]}), json!({"idempotent": ["again"]}))
         .turns(json!([{"say": "unused"}]));
@@ -102,18 +102,35 @@ pub fn plugin(stage: &Stage, jobs: usize, rng: &mut Rng) -> Plugin {
         plugin = plugin.hook(json!({"on": on, "call": format!("policy.{call}"), "timeout": "30s"}));
     }
     for job in 0..jobs {
-        plugin = plugin.other(&agent(job), json!({}), turns(job, rng));
+        let starts = rng.percent(20).then(|| child(job));
+        let mut keys = json!({"tools": ["fx"]});
+        if let Some(child) = &starts {
+            keys["subagents"] = json!([child]);
+            plugin = plugin.other(child, json!({"tools": ["fx"]}), turns(child, None, rng));
+        }
+        let agent = agent(job);
+        plugin = plugin.other(&agent, keys, turns(&agent, starts.as_deref(), rng));
     }
     plugin
 }
 
-fn turns(job: usize, rng: &mut Rng) -> Value {
+/// The agent of the job that a job starts, where it starts one.
+fn child(job: usize) -> String {
+    format!("child-of-{}", agent(job))
+}
+
+fn turns(agent: &str, starts: Option<&str>, rng: &mut Rng) -> Value {
     let mut turns = vec![];
+    if let Some(child) = starts {
+        let input = input(rng);
+        turns.push(json!({"call": {"tool": "agent.start", "with": {"agent": child, "input": input}}}));
+    }
     for turn in 0..=rng.below(3) {
         let calls: Vec<Value> = (0..=rng.below(3))
             .map(|call| {
                 let second = if rng.percent(8) { "ask" } else { "no" };
-                let with = json!({"job": job, "turn": turn, "call": call, "kind": rng.pick(&KINDS), "second": second});
+                let with =
+                    json!({"agent": agent, "turn": turn, "call": call, "kind": rng.pick(&KINDS), "second": second});
                 json!({"tool": format!("fx.{}", rng.pick(&FUNCTIONS)), "with": with})
             })
             .collect();
@@ -137,6 +154,9 @@ fn asked(stage: &Stage, name: &str, pointer: &str, cases: &[(&str, Value)]) -> V
     all.push(json!({"then": [says("allow", json!({}))]}));
     function(name, json!([told, {"cases": all}]))
 }
+
+/// The files with the numbers of servers' processes.
+pub const SERVERS: [&str; 2] = ["policy.pid", "fx.pid"];
 
 /// A function that takes its time before or after its effect.
 fn effect(stage: &Stage, name: &str, before_ms: u64, after_ms: u64) -> Value {

@@ -9,7 +9,7 @@ use crate::engine::{Mount as _, Stage, is_over};
 use crate::plugin::Place as _;
 use crate::process::{Process, Program, said};
 use serde_json::Value;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,13 @@ pub fn run(mount: &Processes, options: &Options) -> Report {
     stage.configure(&mount.engine);
     let program = Program { path: mount.program.clone(), folder: stage.folder().to_owned() };
     let node = Member::new("node", program.clone(), &["serve", "--config", "hookwright.yaml"]);
-    let chaos = Chaos { program, stage, decisions: Mutex::default(), all_over: AtomicBool::new(false) };
+    let chaos = Chaos {
+        program,
+        stage,
+        decisions: Mutex::default(),
+        all_over: AtomicBool::new(false),
+        servers_killed: AtomicU32::new(0),
+    };
     let mut fleet = Fleet::new(vec![node]);
     fleet.start_all();
     let mut jobs = Jobs::new(options, rng.clone());
@@ -69,16 +75,18 @@ pub fn run(mount: &Processes, options: &Options) -> Report {
     faults.append(&mut jobs.faults);
     let decisions = chaos.decisions.into_inner().unwrap_or_else(PoisonError::into_inner);
     let seen = seen::collect(&chaos.program, &chaos.stage, decisions, &mut faults);
-    if seen.jobs.len() != options.jobs {
-        faults.push(format!("{} jobs, and {} were begun", seen.jobs.len(), options.jobs));
+    let first = seen.jobs.iter().filter(|job| !job.is_child()).count();
+    if first != options.jobs {
+        faults.push(format!("{first} jobs, and {} were begun", options.jobs));
     }
     let violations = check::check(&seen);
     let line = format!(
-        "seed {}: {}; {} kills of nodes, {} of runs; {:.0} s, {} violations, {} faults",
+        "seed {}: {}; {} kills of nodes, {} of other processes that run jobs, {} of servers; {:.0} s, {} violations, {} faults",
         options.seed,
         seen::tally(&seen),
         fleet.kills,
         jobs.killed,
+        chaos.servers_killed.load(Ordering::SeqCst),
         start.elapsed().as_secs_f64(),
         violations.len(),
         faults.len(),
@@ -91,6 +99,7 @@ struct Chaos {
     stage: Stage,
     decisions: Mutex<Vec<Decision>>,
     all_over: AtomicBool,
+    servers_killed: AtomicU32,
 }
 
 impl Chaos {
@@ -107,9 +116,13 @@ impl Chaos {
             }
             if now >= next && start.elapsed() < options.time {
                 let dice = rng.below(100);
-                if dice < 15 {
+                if dice < 12 {
                     jobs.resume(self);
-                } else if dice < 75 {
+                } else if dice < 18 {
+                    self.kills_server(&mut rng);
+                } else if dice < 24 {
+                    self.cancels(&mut rng);
+                } else if dice < 78 {
                     let at = rng.below(fleet.len() as u64) as usize;
                     fleet.kill(at);
                     back = now + Duration::from_millis(rng.pick(&[0, 0, 100, 700]));
@@ -151,6 +164,32 @@ impl Chaos {
 
     fn jobs(&self) -> Vec<Value> {
         self.list(&["jobs", "list", "--limit", "100000"], "jobs")
+    }
+
+    /// Kills the server that was started last.
+    fn kills_server(&self, rng: &mut Rng) {
+        let number = said(&self.stage.path(rng.pick(&plan::SERVERS)));
+        let Ok(number) = number.trim().parse::<i32>() else { return };
+        // The number may be another program's by now.
+        let command = said(std::path::Path::new(&format!("/proc/{number}/cmdline")));
+        let folder = self.stage.folder().to_string_lossy();
+        if command.contains("scripted-mcp")
+            && command.contains(&*folder)
+            && let Some(pid) = rustix::process::Pid::from_raw(number)
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            self.servers_killed.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Somebody cancels a job.
+    fn cancels(&self, rng: &mut Rng) {
+        let left: Vec<Value> = self.jobs().into_iter().filter(|job| !is_over(job)).collect();
+        if !left.is_empty() {
+            let job = &left[rng.below(left.len() as u64) as usize];
+            // It may end by itself first.
+            self.call(&["jobs", "cancel", job["job"].as_str().unwrap_or_default(), "--as", "Eve"]);
+        }
     }
 
     /// A person who decides whatever waits: once, twice, or both ways at once.
@@ -257,8 +296,8 @@ impl Jobs {
             };
             let (job, process) = self.running.swap_remove(at);
             match status.code() {
-                // Over, failed by a hook or a person, or left to whoever decides.
-                Some(0 | 3 | 4) => {}
+                // Over, failed by a hook or a person, left to whoever decides, or cancelled.
+                Some(0 | 3 | 4 | 130) => {}
                 Some(code) => {
                     self.faults.push(format!("the process that began job {job} ended with {code}: {}", process.said()));
                 }
@@ -276,7 +315,7 @@ impl Jobs {
             Some(status) => {
                 match status.code() {
                     // Somebody else may have been faster.
-                    Some(0 | 1 | 3 | 4) => {}
+                    Some(0 | 1 | 3 | 4 | 130) => {}
                     Some(code) => self.faults.push(format!("jobs resume --all ended with {code}: {}", process.said())),
                     None => self.killed += 1,
                 }

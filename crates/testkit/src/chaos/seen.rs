@@ -4,6 +4,7 @@ use super::check::{Ask, Decision, Effect, Job, Seen};
 use super::{plan, run};
 use crate::engine::Stage;
 use crate::process::{Program, said};
+use hookwright_core::history::replay;
 use hookwright_core::job::{Command, Fact, ToolOutcome};
 use serde_json::Value;
 
@@ -19,15 +20,19 @@ pub(super) fn collect(program: &Program, stage: &Stage, decisions: Vec<Decision>
     };
     fault(&["audit", "verify"]);
     let listed = fault(&["jobs", "list", "--limit", "100000", "--output", "json"]).json();
-    let mut jobs = vec![];
+    let (mut jobs, mut wrong) = (vec![], vec![]);
     for row in listed["jobs"].as_array().into_iter().flatten() {
         let id = row["job"].as_str().unwrap_or_default().to_owned();
-        fault(&["replay", &id]);
         let history = fault(&["jobs", "history", &id, "--output", "json"]).json();
         let records = history["history"].as_array().cloned().unwrap_or_default();
+        // What `replay` does, without a process for each job.
+        if let Err(error) = replay(records.iter().map(Value::to_string)) {
+            wrong.push(format!("{id} does not replay: {error}"));
+        }
         let records = records.into_iter().filter_map(|record| serde_json::from_value(record).ok()).collect();
         jobs.push(Job { id, status: row["status"].as_str().unwrap_or_default().to_owned(), records });
     }
+    faults.append(&mut wrong);
     let mut lines = |file: &str| -> Vec<Value> {
         let text = said(&stage.path(file));
         let read = |line: &str| serde_json::from_str(line).map_err(|e| format!("{file}: {e}: {line}"));
@@ -51,7 +56,7 @@ pub(super) fn collect(program: &Program, stage: &Stage, decisions: Vec<Decision>
         event: line["arguments"]["event"].clone(),
     });
     let asks = asks.collect();
-    if jobs.iter().any(|job| !["completed", "failed"].contains(&job.status.as_str())) {
+    if jobs.iter().any(|job| !["completed", "failed", "cancelled"].contains(&job.status.as_str())) {
         faults.push(format!("the node said last:\n{}", run::last_words(stage)));
     }
     Seen { jobs, effects, asks, decisions }
@@ -68,11 +73,13 @@ pub(super) fn tally(seen: &Seen) -> String {
     let resumed = count(&|fact| matches!(fact, Fact::Resumed { .. }));
     let counted = seen.decisions.iter().filter(|decision| decision.counted).count();
     format!(
-        "{} jobs ({} completed, {} failed), {calls} calls ({unknown} unknown), {} effects, {answers} answers of {} asks, {resumed} resumed, \
+        "{} jobs ({} subagents'; {} completed, {} failed, {} cancelled), {calls} calls ({unknown} unknown), {} effects, {answers} answers of {} asks, {resumed} resumed, \
          {counted} decisions counted of {}",
         seen.jobs.len(),
+        seen.jobs.iter().filter(|job| job.is_child()).count(),
         status("completed"),
         status("failed"),
+        status("cancelled"),
         seen.effects.len(),
         seen.asks.len(),
         seen.decisions.len(),

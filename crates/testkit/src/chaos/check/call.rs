@@ -5,7 +5,7 @@ use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::job::{Command, Fact, ToolOutcome};
 use hookwright_core::manifest::OnTimeout;
-use hookwright_core::{FunctionName, json};
+use hookwright_core::{FunctionName, json, subagent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a hook gave no valid decision.
@@ -86,6 +86,10 @@ pub(super) fn made(read: &[Read<'_>], effects: &[Effect], found: &mut Found) {
     for read in read {
         for (effect, (record, command)) in &read.begun {
             let Command::CallTool { tool, arguments, idempotent, .. } = command else { continue };
+            // Its effect is a job, whose own calls are looked at.
+            if tool.to_string() == subagent::FUNCTION {
+                continue;
+            }
             let key = key(tool, &arguments.sha256);
             let times = made.get(&key).cloned().unwrap_or_default();
             known.insert(key);
