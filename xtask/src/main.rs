@@ -4,6 +4,7 @@
 //! Invariant: it says what it does before it does it, and how long it took after.
 
 mod bench;
+mod chaos;
 mod env;
 mod harnesses;
 mod say;
@@ -29,6 +30,8 @@ enum Chore {
     Test(test::Options),
     /// Measure what Hookwright costs on this machine (docs/performance.md).
     Bench(bench::Options),
+    /// Kill what runs jobs for minutes, and check that nothing is lost or done twice (docs/reliability.md).
+    Chaos(chaos::Options),
     /// Write `schemas/`, the published JSON Schemas.
     Schemas {
         /// Change nothing; fail if a file is not what the code says.
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Test(options) => test::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Chaos(options) => chaos::run(&options),
         Chore::Schemas { check: true } => schemas::check(&env::root()),
         Chore::Schemas { check: false } => schemas::write(&env::root()),
     };

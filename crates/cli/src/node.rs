@@ -62,8 +62,8 @@ impl Home {
 
     /// Opens the store and starts the servers that all sessions share.
     pub(crate) fn start(settings: Settings, tenants: Vec<setup::Tenant>) -> CliResult<Self> {
-        let existing = settings.db()?.exists();
-        let store = if existing { store::open_existing(&settings)? } else { store::open(&settings)? };
+        // Whoever made the file may not have set it up yet, or have died before: then it is set up here.
+        let store = store::open(&settings)?;
         let (mut households, mut watchers) = (vec![], vec![]);
         for tenant in tenants {
             settings.terminal.diagnostics(&tenant.warnings);

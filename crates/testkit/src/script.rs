@@ -20,7 +20,7 @@
 //!
 //! A tool's entry is listed as it stands, without `behaviour`. A behaviour is a list of steps (or one step); none means `echo`.
 //! In the texts of steps `{id}` stands for the request's id (as JSON), `{arguments}` for its arguments (as JSON), `{call}` for
-//! how often this process was called so far, `{pid}` for the process's id, `{token}` for the request's progress token, and `{input}`
+//! how often this process was called so far, `{now}` for the time (Unix milliseconds), `{pid}` for the process's id, `{token}` for the request's progress token, and `{input}`
 //! for its `inputResponses`. See [`Step`] for the steps.
 
 use serde::Deserialize;

@@ -1,6 +1,9 @@
 //! A world for one test: a folder, plugins with scripted servers, and `hookwright` processes with a clean environment.
 
-use serde_json::{Map, Value, json};
+pub(crate) use hookwright_testkit::plugin::{Plugin, exactly, function, says};
+
+use hookwright_testkit::plugin::Place;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -17,6 +20,19 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) struct World {
     folder: TempDir,
     plugins: RefCell<Vec<String>>,
+}
+
+impl Place for World {
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn installed(&self, plugin: &str) {
+        let mut plugins = self.plugins.borrow_mut();
+        if !plugins.iter().any(|known| known == plugin) {
+            plugins.push(plugin.to_owned());
+        }
+    }
 }
 
 impl World {
@@ -133,127 +149,6 @@ impl World {
     pub(crate) fn open_approval(&self) -> String {
         self.open_approvals()[0]["id"].as_str().unwrap().to_owned()
     }
-}
-
-/// A plugin under construction. Its manifest and script are written as JSON, which is YAML.
-pub(crate) struct Plugin {
-    id: String,
-    servers: Vec<(String, Value, Value)>,
-    hooks: Vec<Value>,
-    agent: Option<Value>,
-    turns: Value,
-    /// Further agents: id, keys, turns.
-    others: Vec<(String, Value, Value)>,
-}
-
-impl Plugin {
-    pub(crate) fn new(id: &str) -> Self {
-        Self { id: id.into(), servers: vec![], hooks: vec![], agent: None, turns: json!([]), others: vec![] }
-    }
-
-    /// A server that lists these functions.
-    pub(crate) fn server(self, tool: &str, functions: Value) -> Self {
-        self.scripted(tool, json!({ "tools": functions }), json!({}))
-    }
-
-    /// A server that plays this script; `keys` stand beside it in the manifest.
-    pub(crate) fn scripted(mut self, tool: &str, script: Value, keys: Value) -> Self {
-        self.servers.push((tool.into(), script, keys));
-        self
-    }
-
-    /// A hook: `{"on": …, "call": …, …}`.
-    pub(crate) fn hook(mut self, hook: Value) -> Self {
-        self.hooks.push(hook);
-        self
-    }
-
-    /// An agent, `worker`, whose model plays these turns.
-    pub(crate) fn turns(mut self, turns: Value) -> Self {
-        self.turns = turns;
-        self.agent.get_or_insert_with(|| json!({}));
-        self
-    }
-
-    /// Further keys of the agent.
-    pub(crate) fn agent(mut self, keys: Value) -> Self {
-        self.agent = Some(keys);
-        self
-    }
-
-    /// A further agent, whose model plays these turns.
-    pub(crate) fn other(mut self, id: &str, keys: Value, turns: Value) -> Self {
-        self.others.push((id.into(), keys, turns));
-        self
-    }
-
-    /// Writes it, and makes it the last of the world's plugins, if it is new.
-    pub(crate) fn save(self, world: &World) -> PathBuf {
-        let folder = world.path(&self.id);
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut tools = vec![];
-        for (tool, mut script, keys) in self.servers {
-            script["log"] = json!(world.path(&format!("{tool}.log")));
-            let file = world.write(&format!("{}/{tool}.json", self.id), script.to_string());
-            let mut decl = json!({"id": tool, "mcp": [hookwright_testkit::bins::bin("scripted-mcp"), file]});
-            decl.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-            tools.push(decl);
-        }
-        let mut manifest = json!({ "id": self.id });
-        for (key, list) in [("tools", tools), ("hooks", self.hooks)] {
-            if !list.is_empty() {
-                manifest[key] = json!(list);
-            }
-        }
-        if let Some(keys) = self.agent {
-            let runs = if keys.get("harness").is_some() { json!({}) } else { json!({"model": "script/script.yaml"}) };
-            let mut agent = json!({"id": "worker"});
-            for more in [&runs, &keys] {
-                agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            }
-            manifest["agents"] = json!([agent]);
-            world.write(&format!("{}/script.yaml", self.id), json!({ "turns": self.turns }).to_string());
-        }
-        for (id, keys, turns) in self.others {
-            let runs =
-                if keys.get("harness").is_some() { json!({}) } else { json!({"model": format!("script/{id}.yaml")}) };
-            let mut agent = json!({"id": id});
-            agent.as_object_mut().unwrap().extend(runs.as_object().unwrap().clone());
-            agent.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-            manifest["agents"].as_array_mut().unwrap().push(agent);
-            world.write(&format!("{}/{id}.yaml", self.id), json!({ "turns": turns }).to_string());
-        }
-        world.write(&format!("{}/plugin.yaml", self.id), manifest.to_string());
-        let mut plugins = world.plugins.borrow_mut();
-        if !plugins.contains(&self.id) {
-            plugins.push(self.id);
-        }
-        folder
-    }
-}
-
-/// A function of a server, with any arguments.
-pub(crate) fn function(name: &str, behaviour: Value) -> Value {
-    json!({"name": name, "inputSchema": {"type": "object"}, "behaviour": behaviour})
-}
-
-/// A server's answer: this decision.
-pub(crate) fn says(decision: &str, more: Value) -> Value {
-    let mut answer = Map::from_iter([("decision".to_owned(), json!(decision))]);
-    answer.extend(more.as_object().cloned().unwrap_or_default());
-    json!({ "structured": answer })
-}
-
-/// A regular expression that fits this text alone.
-pub(crate) fn exactly(text: &str) -> Value {
-    let mut pattern = "^".to_owned();
-    for c in text.chars() {
-        if !c.is_alphanumeric() && c != ' ' {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    json!({ "matches": pattern + "$" })
 }
 
 /// Waits until something is there.

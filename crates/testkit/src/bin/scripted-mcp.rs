@@ -407,10 +407,17 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
+#[allow(clippy::disallowed_methods, reason = "what it appends says when, to be compared with records")]
+fn now_ms() -> u128 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis())
+}
+
 fn fill(text: &str, ask: &Ask) -> String {
     text.replace("{id}", &ask.id.to_string())
         .replace("{arguments}", &ask.arguments.to_string())
         .replace("{call}", &ask.call.to_string())
+        .replace("{now}", &now_ms().to_string())
         .replace("{pid}", &std::process::id().to_string())
         .replace("{token}", &ask.token.to_string())
         .replace("{input}", &ask.input.to_string())

@@ -177,3 +177,15 @@ fn a_store_that_came_with_a_folder_is_not_taken_up_unnamed() {
     world.call(&["serve"]).code(2).tells(&["was not made by you here", "--db"]);
     assert!(world.call(&["status"]).code(1).out.contains("none runs"));
 }
+
+/// A process that is killed while it makes the store leaves an empty file; and one may be about to set it up.
+#[test]
+fn a_store_that_was_only_begun_is_set_up_by_the_node() {
+    let world = World::with(Plugin::new("p").turns(json!([{"say": "done"}])));
+    world.write("jobs.db", "");
+    let node = serve(&world, &[]);
+    world.run(&[]).code(0);
+    until_completed(&world);
+    stop(&world);
+    node.finish().code(0);
+}
