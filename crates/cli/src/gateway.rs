@@ -21,10 +21,10 @@ use hookwright_mcp::{HostConfig, McpHost};
 use hookwright_runtime::approvals::Say;
 use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
+use hookwright_runtime::ports::sessions::Sessions;
 use hookwright_runtime::ports::store::{NewJob, Store};
 use hookwright_runtime::ports::tools::{Peer, Tools};
 use hookwright_runtime::toolbox::Toolbox;
-use hookwright_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ const CHANGES_KEPT: usize = 16;
 pub(crate) struct Node {
     settings: Settings,
     tenant: Arc<Tenant>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Sessions>,
     /// The servers that all sessions share.
     host: Arc<McpHost>,
     who: Who,
@@ -49,7 +49,7 @@ impl Node {
     pub(crate) fn start(mut settings: Settings, args: &GatewayArgs) -> CliResult<Arc<Self>> {
         let tenant = setup::tenant(&mut settings, &args.plugins)?;
         let who = Who::of(&tenant, args.agent.as_deref())?;
-        let store = crate::store::open(&settings)?;
+        let store = crate::store::of_tenant(crate::store::open(&settings)?, &tenant.config.id);
         settings.terminal.diagnostics(&tenant.warnings);
         let host = tenant.start_only(&settings.env, &|tool| !tenant.is_of_session(tool));
         let tenant = Arc::new(tenant);

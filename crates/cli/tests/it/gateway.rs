@@ -2,7 +2,7 @@
 
 mod approvals;
 mod calls;
-mod client;
+pub(crate) mod client;
 mod eras;
 mod hostile;
 mod http;

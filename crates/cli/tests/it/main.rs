@@ -24,3 +24,4 @@ mod store;
 mod subagents;
 mod support;
 mod templates;
+mod tenants;

@@ -28,11 +28,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 /// What the bridges need of the world.
 pub trait Wiring: Send + Sync + 'static {
-    /// A job with this input, for what the harness asks.
-    fn job(&self, ask: &Ask, input: Value) -> Result<NewRun, String>;
-
-    /// What its run needs.
-    fn deps(&self) -> Deps;
+    /// A job with this input, for what the harness asks, and what its run needs.
+    fn job(&self, ask: &Ask, input: Value) -> Result<(NewRun, Deps), String>;
 }
 
 /// All conversations of a node.
@@ -71,6 +68,18 @@ impl Sessions {
                 .try_lock()
                 .map_or(true, |current| current.as_ref().is_some_and(|now| !now.desk.job().is_over()))
         })
+    }
+
+    /// Forgets jobs that are over, and what they held. Where one ended with a no, that stands until the next prompt.
+    pub fn let_go(&self) {
+        let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
+        for seat in seats {
+            let Ok(mut current) = seat.current.try_lock() else { continue };
+            let done = |now: &Current| matches!(now.desk.job().stand(), Stand::Over(Outcome::Completed { .. }));
+            if current.as_ref().is_some_and(done) {
+                *current = None;
+            }
+        }
     }
 
     /// Answers one event.
@@ -173,7 +182,13 @@ impl Sessions {
         let denied = |now: &Current| {
             matches!(now.desk.job().stand(), Stand::Over(Outcome::Failed { .. } | Outcome::Cancelled { .. }))
         };
-        let goes_on = |now: &&Current| !now.desk.job().is_over() || (ask.harness.caps().prompts && denied(now));
+        // What a job may use up is not had twice by asking on, also where no prompt begins the next one.
+        let used_up = |now: &Current| match now.desk.job().stand() {
+            Stand::Over(Outcome::Failed { error }) => error.kind == "CallLimit",
+            _ => false,
+        };
+        let goes_on =
+            |now: &&Current| !now.desk.job().is_over() || (ask.harness.caps().prompts && denied(now)) || used_up(now);
         if let Some(now) = current.as_ref().filter(goes_on) {
             return Ok(now.clone());
         }
@@ -183,8 +198,7 @@ impl Sessions {
     }
 
     fn begin(&self, ask: &Ask, input: Value) -> Result<Current, String> {
-        let run = self.wiring.job(ask, input)?;
-        let deps = self.wiring.deps();
+        let (run, deps) = self.wiring.job(ask, input)?;
         let (outside, arrivals) = channel();
         let helpers = Arc::new(Helpers::new(deps.clone(), run.spec.clone(), Arc::new(Silent)));
         let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
