@@ -14,7 +14,10 @@ use std::time::Duration;
 const ANSWERS: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(settings: &Settings, output: Output) -> CliResult {
-    let place = node::place(settings)?;
+    let place = node::place(settings).map_err(|error| CliError {
+        message: format!("which node is meant is not known, and nothing was read again: {}", error.message),
+        ..error
+    })?;
     let asked = place.clone();
     let answer = tokio::task::spawn_blocking(move || client::ask(&asked, "reload", Value::Null, ANSWERS))
         .await

@@ -29,6 +29,9 @@ pub(crate) struct Reloaded {
     pub(crate) ok: bool,
     /// What is different now; empty where nothing is.
     pub(crate) changes: Vec<String>,
+    /// The digest of what counts since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) config_digest: Option<String>,
     /// Why it was not taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
@@ -42,7 +45,10 @@ impl Home {
         let _alone = self.reloading.lock().await;
         let at_ms = SystemClock.now_ms();
         let reloaded = match self.take_over() {
-            Ok(changes) => Reloaded { at_ms, ok: true, changes, ..Reloaded::default() },
+            Ok(changes) => {
+                let config_digest = self.now.get().settings.config_digest();
+                Reloaded { at_ms, ok: true, changes, config_digest, ..Reloaded::default() }
+            }
             Err(error) => {
                 Reloaded { at_ms, ok: false, error: Some(error.message), hint: error.hint, ..Reloaded::default() }
             }

@@ -49,9 +49,17 @@ fn pushes() -> Value {
 
 /// A configuration, as its user trusts it.
 fn configure(world: &World, tenants: Value) {
-    world.write("hookwright.yaml", json!({"store": "jobs.db", "tenants": tenants}).to_string());
+    write(world, tenants);
     world.call(&["trust"]).code(0);
 }
+
+/// A configuration that is not trusted, or can't be: it has to be named.
+fn write(world: &World, tenants: Value) {
+    world.write("hookwright.yaml", json!({"store": "jobs.db", "tenants": tenants}).to_string());
+}
+
+/// What names it.
+const NAMED: [&str; 2] = ["--config", "hookwright.yaml"];
 
 /// The tenants `a` and `b`, with the plugins `one` and `two`.
 fn two(a: Value, b: Value) -> World {
@@ -81,11 +89,11 @@ fn serve(world: &World, flags: &[&str]) -> Running {
 }
 
 fn status(world: &World) -> Value {
-    world.call(&["status", "--output", "json"]).json()
+    world.call(&["status", "--db", "jobs.db", "--output", "json"]).json()
 }
 
 fn stop(world: &World, node: Running) -> Finished {
-    world.call(&["stop"]).code(0);
+    world.call(&["stop", "--db", "jobs.db"]).code(0);
     node.finish().code(0)
 }
 

@@ -6,7 +6,7 @@
 //! Invariant: what is asked of a conversation without a job, and needs one, begins one: nothing goes on unrecorded.
 
 use crate::ask::{Ask, Reply, Request, What};
-use crate::desk::Desk;
+use crate::desk::{self, Desk};
 use crate::harness::Harness;
 use crate::probe::PROBE_TOOL;
 use hookwright_core::job::Outcome;
@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Conversations that are kept at once; beyond that those without a job are forgotten.
@@ -51,6 +51,8 @@ struct Seat {
 struct Current {
     desk: Arc<Desk>,
     helpers: Arc<Helpers>,
+    /// Why nobody runs its job; known as soon as that is so.
+    broken: watch::Receiver<Option<String>>,
 }
 
 impl Sessions {
@@ -108,7 +110,10 @@ impl Sessions {
             }
             (What::Prompt { .. } | What::Before { .. } | What::After { .. }, _) => {
                 match self.current(&ask, &seat).await {
-                    Ok(now) => now.desk.answer(&ask, &now.helpers, Some(wait)).await,
+                    Ok(now) => {
+                        let reply = now.desk.answer(&ask, &now.helpers, Some(wait)).await;
+                        now.explained(&ask.what, reply).await
+                    }
                     Err(why) => refused(&ask.what, why),
                 }
             }
@@ -151,7 +156,8 @@ impl Sessions {
         };
         *current = Some(now.clone());
         drop(current);
-        let admitted = tokio::time::timeout(wait, now.desk.answer(ask, &now.helpers, None)).await;
+        let asked = async { now.explained(&ask.what, now.desk.answer(ask, &now.helpers, None).await).await };
+        let admitted = tokio::time::timeout(wait, asked).await;
         match (admitted, now.desk.job().stand()) {
             (Ok(Reply::Allow), Stand::Admitted(input)) if input.as_str() != Some(text) => {
                 let why = format!("a hook changed the prompt, and {} can't take that over", ask.harness.title());
@@ -187,8 +193,10 @@ impl Sessions {
             Stand::Over(Outcome::Failed { error }) => error.kind == "CallLimit",
             _ => false,
         };
-        let goes_on =
-            |now: &&Current| !now.desk.job().is_over() || (ask.harness.caps().prompts && denied(now)) || used_up(now);
+        let goes_on = |now: &&Current| {
+            let over = now.desk.job().is_over() || now.broken.borrow().is_some();
+            !over || (ask.harness.caps().prompts && denied(now)) || used_up(now)
+        };
         if let Some(now) = current.as_ref().filter(goes_on) {
             return Ok(now.clone());
         }
@@ -203,17 +211,34 @@ impl Sessions {
         let helpers = Arc::new(Helpers::new(deps.clone(), run.spec.clone(), Arc::new(Silent)));
         let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
         let job = run.spec.job.clone();
+        let (breaks, broken) = watch::channel(None);
         tokio::spawn(async move {
             if let Err(error) = run_external(deps, Which::New(Box::new(run)), options, Arc::new(Silent), arrivals).await
             {
                 tracing::error!(job, "the job of a harness can't go on: {error}");
+                breaks.send_replace(Some(text::shown(&error.to_string(), 500)));
             }
         });
-        Ok(Current { desk: Arc::new(Desk::new(ask.harness, outside)), helpers })
+        Ok(Current { desk: Arc::new(Desk::new(ask.harness, outside)), helpers, broken })
     }
 }
 
 impl Current {
+    /// A no because nobody runs the job says why that is.
+    async fn explained(&self, what: &What, reply: Reply) -> Reply {
+        match &reply {
+            Reply::Deny { text } | Reply::Withhold { text } if *text == desk::gone() => {}
+            _ => return reply,
+        }
+        let mut broken = self.broken.clone();
+        // It is told just after its end is seen; where the job was left in order, never.
+        let why = match broken.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            Err(_) => return reply,
+        };
+        refused(what, format!("Hookwright let nothing through: {}.", why.trim_end_matches('.')))
+    }
+
     async fn leave(&self, by: &str, done: bool) {
         let _ = self.desk.job().leave(by, done).await;
         self.helpers.end().await;

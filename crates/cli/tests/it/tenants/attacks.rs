@@ -91,6 +91,9 @@ fn the_same_tool_hook_and_agent_ids_in_two_tenants_are_two() {
 #[test]
 fn an_acp_client_reaches_no_session_of_another_tenant() {
     let world = two(allow(), allow());
+    let turns = json!([{"say": "one"}, {"say": "two"}, {"say": "three"}]);
+    plugin(&world, "two", allow(), json!({}), turns);
+    world.call(&["trust"]).code(0);
     let mut theirs = Acp::new(&world, &["--tenant", "b"]);
     let session = theirs.session(json!([]));
     theirs.prompt(&session, "A secret of b.");
@@ -257,7 +260,7 @@ fn a_variable_that_the_tenant_does_not_list_is_neither_taken_nor_passed_on() {
     let script = json!({"start": [{"dump_env": dump}], "tools": [function("check", allow())]});
     world.write("one/policy.json", script.to_string());
     let secrets = |a: Value| {
-        configure(
+        write(
             &world,
             json!([
                 {"id": "a", "plugins": ["one"], "secrets": a}, {"id": "b", "plugins": ["two"], "secrets": ["B_TOKEN"]},
@@ -266,7 +269,7 @@ fn a_variable_that_the_tenant_does_not_list_is_neither_taken_nor_passed_on() {
     };
     secrets(json!([]));
     let with_token = |args: &[&str]| {
-        let mut command = world.hookwright(args);
+        let mut command = world.hookwright(&[args, &NAMED].concat());
         command.env("B_TOKEN", "swordfish-7");
         Running::start(command).finish()
     };

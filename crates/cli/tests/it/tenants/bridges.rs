@@ -40,3 +40,20 @@ fn calls_that_are_used_up_are_used_up_until_the_next_prompt() {
     bridge(&world, &[], "c", "SessionEnd");
     stop(&world, node);
 }
+
+#[test]
+fn a_conversation_without_a_place_is_told_why_and_has_one_when_there_is_one() {
+    let world = two(allow(), allow());
+    configure(&world, json!([{"id": "a", "plugins": ["one"], "limits": {"jobs_at_once": 1}}]));
+    let node = serve(&world, &[]);
+    assert!(lets(&world, &[], "first"));
+    for _ in 0..2 {
+        let no = bridge(&world, &[], "second", "PreToolUse");
+        let why = no["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap_or_default();
+        assert!(why.contains("has 1 jobs under way, and may have 1 at once (jobs_at_once)"), "{no}");
+    }
+    bridge(&world, &[], "first", "SessionEnd");
+    eventually("the place is free", || lets(&world, &[], "second").then_some(()));
+    bridge(&world, &[], "second", "SessionEnd");
+    stop(&world, node);
+}

@@ -14,9 +14,9 @@ fn world_of(user: &str) -> (World, tempfile::TempDir) {
     let server = open.path().join("server");
     std::fs::copy(hookwright_testkit::bins::bin("scripted-mcp"), &server).unwrap();
     std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).unwrap();
-    // What the server is, read from outside: it sleeps in this call until it is looked at.
-    let script =
-        json!({"tools": [function("check", json!([{"structured": {"decision": "deny", "reason": "{pid}"}}]))]});
+    // It tells its number, by which it is looked at from outside.
+    let answer = json!({"text": r#"{"decision": "deny", "reason": "{pid}"}"#});
+    let script = json!({"tools": [function("check", json!([answer]))]});
     std::fs::write(open.path().join("script.json"), script.to_string()).unwrap();
     let manifest = json!({
         "id": "open",
@@ -24,7 +24,7 @@ fn world_of(user: &str) -> (World, tempfile::TempDir) {
         "hooks": [{"on": "pre_tool_call", "call": "policy.check", "timeout": "20s"}],
     });
     std::fs::write(open.path().join("plugin.yaml"), manifest.to_string()).unwrap();
-    configure(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": user}]));
+    write(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": user}]));
     (world, open)
 }
 
@@ -32,11 +32,11 @@ fn world_of(user: &str) -> (World, tempfile::TempDir) {
 fn a_tenants_servers_run_as_the_user_that_is_named_or_not_at_all() {
     let (world, _open) = world_of(NOBODY);
     if !rustix::process::geteuid().is_root() {
-        world.call(&["check"]).code(2).tells(&["only root may start programs as another user"]);
-        world.call(&["serve"]).code(2).tells(&["only root may start programs as another user"]);
+        world.call(&[&["check"][..], &NAMED].concat()).code(2).tells(&["only root may start programs as another user"]);
+        world.call(&[&["serve"][..], &NAMED].concat()).code(2).tells(&["only root may start programs as another user"]);
         return;
     }
-    let node = serve(&world, &[]);
+    let node = serve(&world, &NAMED);
     let pid = eventually("its server is found", || {
         let answer = bridge(&world, &[], "c", "PreToolUse");
         let why = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str()?.to_owned();
@@ -70,13 +70,13 @@ fn a_tenants_servers_run_as_the_user_that_is_named_or_not_at_all() {
 #[test]
 fn a_user_that_is_not_there_or_may_not_enter_is_told_of_and_its_hooks_deny() {
     let (world, open) = world_of("nobody-of-this-name");
-    world.call(&["check"]).code(2).tells(&["this machine has no such user"]);
+    world.call(&[&["check"][..], &NAMED].concat()).code(2).tells(&["this machine has no such user"]);
     if !rustix::process::geteuid().is_root() {
         return;
     }
     std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
-    configure(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": NOBODY}]));
-    let node = serve(&world, &[]);
+    write(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": NOBODY}]));
+    let node = serve(&world, &NAMED);
     assert!(!lets(&world, &[], "c"));
     eventually("why is told", || {
         status(&world).to_string().contains("can't be started as the user nobody").then_some(())
@@ -91,8 +91,8 @@ fn an_agent_in_a_harness_is_refused_where_it_would_be_the_nodes_user() {
     let mut manifest: Value = serde_json::from_slice(&std::fs::read(open.path().join("plugin.yaml")).unwrap()).unwrap();
     manifest["agents"] = json!([{"id": "worker", "harness": "claude-agent-sdk"}]);
     std::fs::write(open.path().join("plugin.yaml"), manifest.to_string()).unwrap();
-    configure(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": "0:0"}]));
+    write(&world, json!([{"id": "a", "plugins": [open.path()], "run_as": "0:0"}]));
     let expected =
         if rustix::process::geteuid().is_root() { "its agent worker runs in a harness" } else { "only root may start" };
-    world.call(&["check"]).code(2).tells(&[expected]);
+    world.call(&[&["check"][..], &NAMED].concat()).code(2).tells(&[expected]);
 }
