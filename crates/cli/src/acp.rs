@@ -24,10 +24,9 @@ use hookwright_runtime::observe::Observer;
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::{JobRow, Store as _};
+use hookwright_runtime::ports::store::JobRow;
 use hookwright_runtime::ports::tools::Tools as _;
 use hookwright_runtime::session;
-use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Node {
     settings: Settings,
     tenant: Arc<Tenant>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Sessions>,
     /// The servers that all sessions share.
     host: Arc<McpHost>,
     agent: Chosen,
@@ -68,7 +67,7 @@ impl Node {
         for model in &models {
             opened.insert(model.clone(), work::open_model(&settings, &tenant, model, &agent.plugin)?);
         }
-        let store = crate::store::open(&settings)?;
+        let store = crate::store::of_tenant(crate::store::open(&settings)?, &tenant.config.id);
         settings.terminal.diagnostics(&tenant.warnings);
         let host = tenant.start_only(&settings.env, &|tool| !tenant.is_of_session(tool));
         let tenant = Arc::new(tenant);

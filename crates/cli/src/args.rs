@@ -54,7 +54,7 @@ pub(crate) struct Global {
     /// Node configuration; naming it trusts it. Default: ./hookwright.yaml, if it was trusted
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Tenant of the configuration. Default: its first
+    /// Tenant of the configuration. Default: its first; for commands on a store, a node or a reload: all
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) tenant: Option<String>,
     /// SQLite file of jobs and approvals. Default: the configuration's, else .hookwright/hookwright.db
@@ -103,6 +103,11 @@ pub(crate) enum Command {
     },
     /// End the local node; its jobs are left to be gone on with
     Stop {
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// Have the local node read its configuration again; what is under way keeps what it began with. Exit 2 where it is refused
+    Reload {
         #[arg(long, value_name = "FORM", default_value = "text")]
         output: Output,
     },
@@ -168,7 +173,8 @@ impl Command {
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
             | Self::Audit(AuditCommand::Verify { output, .. })
             | Self::Status { output }
-            | Self::Stop { output } => *output,
+            | Self::Stop { output }
+            | Self::Reload { output } => *output,
             Self::Jobs(JobsCommand::Resume(args)) => args.how.output,
             Self::Approvals(ApprovalsCommand::Approve(args) | ApprovalsCommand::Deny(args)) => args.output,
             Self::Audit(AuditCommand::Head { .. }) => Output::Json,

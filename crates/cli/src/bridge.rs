@@ -61,6 +61,8 @@ struct Wanted {
     store: PathBuf,
     /// A session that is run here and answers itself, in the place of a node.
     socket: Option<PathBuf>,
+    /// The tenant that it was installed for.
+    tenant: Option<String>,
     deadline: Duration,
     escalate: Escalate,
 }
@@ -75,6 +77,7 @@ impl Wanted {
             event: None,
             store: PathBuf::from(STORE),
             socket: None,
+            tenant: None,
             deadline: Duration::from_secs(DEADLINE_S),
             escalate: Escalate::Wait,
         };
@@ -89,6 +92,7 @@ impl Wanted {
             match flag {
                 "--db" => wanted.store = PathBuf::from(value()?),
                 "--socket" => wanted.socket = Some(PathBuf::from(value()?)),
+                "--tenant" => wanted.tenant = Some(value()?.to_string_lossy().into_owned()),
                 "--deadline" => {
                     let seconds = value()?.to_string_lossy().parse::<u64>().ok().filter(|seconds| *seconds > 0);
                     wanted.deadline = Duration::from_secs(seconds.ok_or("--deadline needs a number of seconds")?);
@@ -116,10 +120,10 @@ impl Wanted {
         let (sender, receiver) = mpsc::channel();
         let until = begun + self.deadline;
         let worker = door.clone();
-        let (store, socket) = (self.store, self.socket);
+        let to = To { store: self.store, socket: self.socket, tenant: self.tenant };
         let spawned = std::thread::Builder::new().spawn(move || {
             let printed = match payload() {
-                Ok(payload) => worker.answer(&payload, |request| exchange(&store, socket.as_deref(), request, until)),
+                Ok(payload) => worker.answer(&payload, |request| exchange(&to, request, until)),
                 Err(why) => worker.refuse(Trouble::Payload { why }),
             };
             let _ = sender.send(printed);
@@ -155,12 +159,20 @@ fn payload() -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn exchange(store: &Path, socket: Option<&Path>, mut request: Request, until: Instant) -> Result<Reply, Trouble> {
+/// Who is asked.
+struct To {
+    store: PathBuf,
+    socket: Option<PathBuf>,
+    tenant: Option<String>,
+}
+
+fn exchange(to: &To, mut request: Request, until: Instant) -> Result<Reply, Trouble> {
     complete(&mut request.ask);
-    if let Some(socket) = socket {
+    request.tenant.clone_from(&to.tenant);
+    if let Some(socket) = &to.socket {
         return hookwright_bridge::exchange(socket, &request, until);
     }
-    let place = Place::of(store);
+    let place = Place::of(&to.store);
     let store = || place.store().display().to_string();
     let left = until.saturating_duration_since(Instant::now());
     let waited_ms = request.wait_ms;

@@ -11,6 +11,7 @@ pub(crate) mod gateway;
 pub(crate) mod install;
 pub(crate) mod jobs;
 pub(crate) mod new;
+pub(crate) mod reload;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;

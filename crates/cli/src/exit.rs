@@ -83,12 +83,19 @@ impl From<hookwright_runtime::ports::store::StoreError> for CliError {
             StoreError::NotFound { kind: "job", .. } => (None, Some(("jobs list", "shows the jobs of this store"))),
             StoreError::NotFound { .. } => (None, Some(("approvals list --all", "shows the approvals of this store"))),
             StoreError::Leased { .. } => (Some("wait until that process ends, or decide and cancel from here"), None),
+            StoreError::Full { .. } => {
+                (None, Some(("jobs list --unfinished", "shows them; try again when one is over")))
+            }
             StoreError::Ambiguous { .. }
             | StoreError::LeaseLost { .. }
             | StoreError::SessionMoved { .. }
             | StoreError::Failed(_) => (None, None),
         };
-        let kind = if matches!(error, StoreError::NotFound { .. }) { "NotFound" } else { "Store" };
+        let kind = match error {
+            StoreError::NotFound { .. } => "NotFound",
+            StoreError::Full { .. } => "JobLimit",
+            _ => "Store",
+        };
         Self { code: FAILED, kind, message: error.to_string(), hint: hint.map(str::to_owned), look }
     }
 }

@@ -23,10 +23,10 @@ use hookwright_mcp::{HostConfig, McpHost};
 use hookwright_runtime::approvals::Say;
 use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock, SystemClock};
+use hookwright_runtime::ports::sessions::Sessions;
 use hookwright_runtime::ports::store::{NewJob, Store};
 use hookwright_runtime::ports::tools::{Peer, Tools};
 use hookwright_runtime::toolbox::Toolbox;
-use hookwright_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const CHANGES_KEPT: usize = 16;
 pub(crate) struct Node {
     settings: Settings,
     tenant: Arc<Tenant>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Sessions>,
     /// The servers that all sessions share.
     host: Arc<McpHost>,
     who: Who,
@@ -58,7 +58,7 @@ impl Node {
     pub(crate) fn start(mut settings: Settings, args: &GatewayArgs) -> CliResult<Arc<Self>> {
         let tenant = setup::tenant(&mut settings, &args.plugins)?;
         let who = Who::of(&tenant, args.agent.as_deref())?;
-        let store = crate::store::open(&settings)?;
+        let store = crate::store::of_tenant(crate::store::open(&settings)?, &tenant.config.id);
         settings.terminal.diagnostics(&tenant.warnings);
         let host = tenant.start_only(&settings.env, &|tool| !tenant.is_of_session(tool));
         let tenant = Arc::new(tenant);
@@ -73,11 +73,18 @@ impl Node {
     }
 
     /// One whose servers and store are the local node's.
-    fn shared(home: &Home, household: &Household, agent: Option<&str>, person: String) -> CliResult<Self> {
+    fn shared(
+        home: &Home,
+        settings: Settings,
+        household: &Household,
+        agent: Option<&str>,
+        person: String,
+    ) -> CliResult<Self> {
         let tenant = household.tenant.clone();
         let who = Who::of(&tenant, agent)?;
         let passes = passes(&tenant);
-        let (settings, store, host) = (home.settings.clone(), home.store.clone(), household.host.clone());
+        let store = crate::store::of_tenant(home.store.clone(), &tenant.config.id);
+        let host = household.host.clone();
         Ok(Self { settings, tenant, store, host, who, person, passes, watcher: None })
     }
 

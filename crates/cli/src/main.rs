@@ -113,6 +113,7 @@ async fn dispatch(cli: Cli, env: Environment, terminal: Terminal) -> CliResult {
         Command::Serve(args) => commands::serve::run(settings, args).await,
         Command::Status { output } => commands::status::run(&settings, output).await,
         Command::Stop { output } => commands::stop::run(&settings, output).await,
+        Command::Reload { output } => commands::reload::run(&settings, output).await,
         Command::Trust(args) => commands::trust::run(&settings, &args),
         Command::Install(args) => commands::install::install(&settings, &args),
         Command::Uninstall(args) => commands::install::uninstall(&settings, &args),

@@ -1,5 +1,8 @@
 //! A tenant made ready: its plugins read and checked, its servers started, an agent chosen.
 
+mod links;
+mod run_as;
+
 use crate::environment::Environment;
 use crate::exit::{CliError, CliResult};
 use crate::settings::{Settings, faults, read_bounded, shown};
@@ -12,7 +15,7 @@ use hookwright_core::lifecycle::LifecycleSpec;
 use hookwright_core::manifest::{self, AgentDecl, AgentRuns, Manifest, Parsed, Scope, Source, tenant};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::subagent::SubagentSpec;
-use hookwright_mcp::{HostConfig, McpHost, PASSED_ON, ToolSpec};
+use hookwright_mcp::{HostConfig, McpHost, PASSED_ON, RunAs, ToolSpec};
 use hookwright_runtime::job::ToolTraits;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -34,11 +37,17 @@ pub(crate) struct Tenant {
     pub(crate) plugins: Vec<Plugin>,
     /// What is odd about its files.
     pub(crate) warnings: Vec<Diagnostic>,
+    /// The OS user that its servers run as; none: the node's own.
+    pub(crate) run_as: Option<RunAs>,
 }
 
 /// Which plugins: those that flags name, else those of the configuration.
 pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Tenant> {
-    match load(settings, flags)? {
+    checked(load(settings, flags)?, settings)
+}
+
+fn checked(loaded: (Tenant, Vec<Diagnostic>), settings: &Settings) -> CliResult<Tenant> {
+    match loaded {
         (tenant, found) if found.iter().any(Diagnostic::is_error) => {
             drop(tenant);
             Err(faults(&found, settings.terminal))
@@ -52,14 +61,19 @@ pub(crate) fn tenant(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Te
 
 /// As [`tenant()`], but no plugin needs to be named.
 pub(crate) fn tenant_or_empty(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<Tenant> {
+    checked(load_or_empty(settings, flags)?, settings)
+}
+
+/// As [`load`], but no plugin needs to be named.
+pub(crate) fn load_or_empty(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Tenant, Vec<Diagnostic>)> {
     if flags.is_empty() {
         settings.adopt_local_config()?;
         let config = settings.tenant()?;
         if config.plugins.is_empty() {
-            return Ok(Tenant { config, plugins: vec![], warnings: vec![] });
+            return Ok((Tenant { run_as: None, config, plugins: vec![], warnings: vec![] }, vec![]));
         }
     }
-    tenant(settings, flags)
+    load(settings, flags)
 }
 
 /// As [`tenant()`], but hands over what was found, errors too; plugins with errors are left out.
@@ -82,6 +96,9 @@ pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Ten
         return Err(CliError::usage("no plugin was named").hint(
             "name its folder (`--plugin DIR`, for check just `DIR`), or write a hookwright.yaml (docs/configuration.md)",
         ));
+    }
+    if flags.is_empty() {
+        links::check(settings.config_folder(), &settings.config.tenants, &config)?;
     }
     read_all(config, folders)
 }
@@ -115,7 +132,18 @@ pub(crate) fn read_all(config: TenantConfig, folders: Vec<PathBuf>) -> CliResult
         found.extend(check_secrets(&all, &config));
         found.extend(check_approvers(&all, &config));
     }
-    Ok((Tenant { config, plugins, warnings: vec![] }, found))
+    let run_as = config.run_as.as_deref().map(|user| run_as::user(&config.id, user)).transpose()?;
+    if run_as.is_some()
+        && let Some(agent) =
+            plugins.iter().flat_map(|p| &p.parsed.manifest.agents).find(|a| matches!(a.runs, AgentRuns::Harness(_)))
+    {
+        return Err(CliError::usage(format!(
+            "the tenant {} has `run_as`, and its agent {} runs in a harness, which would be the node's own OS user",
+            config.id, agent.id
+        ))
+        .hint("give that agent a model, or leave `run_as` out"));
+    }
+    Ok((Tenant { run_as, config, plugins, warnings: vec![] }, found))
 }
 
 impl Tenant {
@@ -136,6 +164,13 @@ impl Tenant {
     pub(crate) fn start_only(&self, env: &Environment, wanted: &dyn Fn(&str) -> bool) -> Arc<McpHost> {
         let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
         McpHost::start(self.specs(env, wanted), HostConfig { message_bytes, ..HostConfig::default() })
+    }
+
+    /// Starts the servers that all sessions share, after those of another time, whose unchanged servers go on: they are named.
+    pub(crate) fn start_after(&self, env: &Environment, before: Option<&McpHost>) -> (Arc<McpHost>, Vec<String>) {
+        let message_bytes = usize::try_from(self.config.limits.message_bytes).unwrap_or(usize::MAX);
+        let config = HostConfig { message_bytes, ..HostConfig::default() };
+        McpHost::start_after(self.specs(env, &|tool| !self.is_of_session(tool)), config, before)
     }
 
     /// The ids of all tools, in the tenant's order.
@@ -164,7 +199,13 @@ impl Tenant {
             .iter()
             .flat_map(|p| p.parsed.manifest.tools.iter().map(move |t| (t, &p.folder)))
             .filter(|(tool, _)| wanted(&tool.id))
-            .map(|(tool, folder)| ToolSpec::from_decl(tool, folder, &lookup))
+            .map(|(tool, folder)| {
+                let spec = ToolSpec::from_decl(tool, folder, &lookup);
+                match &self.run_as {
+                    Some(user) => spec.run_as(user.clone()),
+                    None => spec,
+                }
+            })
             .collect()
     }
 

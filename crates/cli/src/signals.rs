@@ -21,6 +21,16 @@ pub(crate) async fn stop() {
     }
 }
 
+/// Ends at SIGTERM alone.
+pub(crate) async fn terminate() {
+    came(signal(SignalKind::terminate()).ok()).await;
+}
+
+/// SIGHUPs as they come, for what reads its configuration again then.
+pub(crate) fn hangups() -> Option<Signal> {
+    signal(SignalKind::hangup()).ok()
+}
+
 /// Ends at any signal that tells the process to stop, Ctrl-C among them.
 async fn any() {
     tokio::select! {

@@ -3,7 +3,9 @@
 use crate::exit::{CliError, CliResult};
 use crate::settings::{Settings, shown};
 use crate::trust;
+use hookwright_runtime::of_tenant::OfTenant;
 use hookwright_runtime::ports::clock::SystemClock;
+use hookwright_runtime::ports::sessions::Sessions;
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +26,28 @@ pub(crate) fn open(settings: &Settings) -> CliResult<Arc<SqliteStore>> {
         // Before its set-up, lest a store whose set-up was cut short counts as somebody else's.
         trust::remember_store(&settings.env, &path);
     }
-    Ok(SqliteStore::open(&path, options)?)
+    let store = SqliteStore::open(&path, options)?;
+    limit(&store, settings);
+    Ok(store)
+}
+
+/// Lets as many jobs of each tenant be under way at once as the configuration says.
+pub(crate) fn limit(store: &SqliteStore, settings: &Settings) {
+    let limits = settings.config.tenants.iter();
+    store.limit_jobs_at_once(limits.filter_map(|tenant| Some((tenant.id.clone(), tenant.jobs_at_once?))));
+}
+
+/// A store as a tenant's jobs and doors see it: nothing of another tenant can be reached through it, by whatever id.
+pub(crate) fn of_tenant(store: Arc<SqliteStore>, tenant: &str) -> Arc<dyn Sessions> {
+    OfTenant::new(store, tenant)
+}
+
+/// A store as an operator's command sees it: all of it, or the tenant's part that `--tenant` names.
+pub(crate) fn seen(settings: &Settings, store: &Arc<SqliteStore>) -> Arc<dyn Sessions> {
+    match &settings.global.tenant {
+        Some(tenant) => of_tenant(store.clone(), tenant),
+        None => store.clone(),
+    }
 }
 
 /// Makes an empty file where there is none. True: the file is empty, so whatever it will hold comes from this user's commands. What goes

@@ -7,12 +7,14 @@ mod crash;
 mod door;
 mod harness;
 mod household;
+mod late;
 mod subagents;
 mod unattended;
 
 pub(crate) use cancel::{NoModel, cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use household::Household;
+pub(crate) use late::late_faults;
 pub(crate) use subagents::TenantAgents;
 pub(crate) use unattended::{Rest, unattended};
 
@@ -26,22 +28,16 @@ use crate::story::family;
 use crate::story::json::RunResult;
 use crate::terminal::note;
 use door::Door;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use hookwright_core::diagnostic::Severity;
 use hookwright_core::event;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec, LOGIC_VERSION, Outcome};
-use hookwright_core::manifest::Parsed;
-use hookwright_core::manifest::tenant::{Listed, check_live};
 use hookwright_core::stored::Stored;
-use hookwright_mcp::McpHost;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::lifecycle;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
-use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
-use hookwright_runtime::ports::tools::Tools as _;
+use hookwright_runtime::ports::sessions::Sessions;
+use hookwright_runtime::ports::store::{NewJob, Store as _, StoreError};
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -61,7 +57,7 @@ pub(crate) struct Style {
 /// A job that is ready to run.
 pub(crate) struct Prepared {
     tenant: Tenant,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Sessions>,
     model: Arc<dyn Model>,
     spec: JobSpec,
     which: Which,
@@ -77,7 +73,7 @@ pub(crate) fn new_job(settings: &Settings, tenant: Tenant, agent: Option<&str>, 
     let mut blobs = vec![];
     let agent_spec = tenant.agent_spec(plugin, decl, &mut blobs);
     let model = subagents::open_agent(&settings.env, &tenant, &agent_spec)?;
-    let store = store::open(settings)?;
+    let store = store::of_tenant(store::open(settings)?, &tenant.config.id);
     let id = |prefix: &str| format!("{prefix}_{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
     let (job, session) = (id("job"), id("ses"));
     let (input, blob) = Stored::new(input);
@@ -130,12 +126,29 @@ pub(crate) async fn begun_job(
     here: bool,
 ) -> CliResult<Prepared> {
     let row = store.job(job).await?;
+    if let Some(bound) = settings.global.tenant.as_ref().filter(|bound| **bound != row.job.tenant) {
+        return Err(CliError::failed(format!(
+            "no job {job:?} of the tenant {}",
+            hookwright_core::text::shown(bound, 100)
+        ))
+        .kind("NotFound"));
+    }
     let texts = store.records(&row.job.id, 0).await?;
     let earlier: Vec<Record> = texts.iter().map_while(|t| serde_json::from_str(t).ok()).collect();
     let Some(Record { fact: Fact::Started { spec }, .. }) = earlier.first().cloned() else {
         return Err(CliError::failed(format!("the history of job {} can't be read", row.job.id))
             .look("audit verify", "says what is wrong"));
     };
+    if spec.tenant != row.job.tenant {
+        // The row says whose configuration and secrets it gets; the history can't be changed unseen.
+        let [by, row_says] = [&spec.tenant, &row.job.tenant].map(|id| hookwright_core::text::shown(id, 100));
+        return Err(CliError::failed(format!(
+            "job {} is one of the tenant {by} by its history, and of {row_says} by its row in the store",
+            row.job.id
+        ))
+        .look("audit verify", "says what else was changed"));
+    }
+    let store = store::of_tenant(store, &spec.tenant);
     let node = store::node_name();
     if spec.node != node && !here {
         let home = hookwright_core::text::shown(&spec.node, 100);
@@ -348,34 +361,10 @@ async fn attend(run: impl Future<Output = Result<End, RunError>>, cancel: &Cance
     }
 }
 
-/// Verifies the manifests against the running servers, as they come up, and says what can't be asked or fits nothing (SPEC §2).
-pub(crate) async fn late_faults(
-    host: &McpHost,
-    tenant: &Tenant,
-    started: &(dyn Fn(&str) -> bool + Sync),
-    say: &(dyn Fn(&str) + Sync),
-) {
-    let plugins: Vec<&Parsed> = tenant.plugins.iter().map(|p| &p.parsed).collect();
-    let tools = plugins.iter().flat_map(|p| p.manifest.tools.iter().map(|t| t.id.as_str()));
-    let tools = tools.filter(|tool| started(tool));
-    let mut lists: FuturesUnordered<_> = tools.map(|tool| async move { (tool, host.functions(tool).await) }).collect();
-    let (mut listed, mut said) = (Listed::new(), std::collections::HashSet::new());
-    while let Some((tool, functions)) = lists.next().await {
-        let names = functions.map(|fs| fs.into_iter().map(|f| f.name).collect()).map_err(|down| down.why);
-        listed.insert(tool.to_owned(), names);
-        for found in check_live(&plugins, &listed) {
-            let what = format!("{}:{}: {}", found.file, found.line, found.message);
-            if found.severity != Severity::Info && said.insert(what.clone()) {
-                say(&what);
-            }
-        }
-    }
-}
-
 /// Says what came of a job that is over already, as at its end: the code is that of its outcome. Nothing is started.
 pub(crate) async fn over(
     settings: &Settings,
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Sessions>,
     job: &str,
     records: Vec<Record>,
     outcome: Outcome,
@@ -394,7 +383,7 @@ pub(crate) async fn over(
 
 /// Says how it ended, and with which exit code.
 async fn report(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Sessions>,
     (job, first): (&str, &str),
     end: Result<End, RunError>,
     style: &Style,
@@ -412,7 +401,7 @@ async fn report(
             (Some(outcome), code)
         }
         Ok(End::Detached) => (None, exit::WAITING),
-        Err(RunError::Store(error @ StoreError::Leased { .. })) => return Err(error.into()),
+        Err(RunError::Store(error @ (StoreError::Leased { .. } | StoreError::Full { .. }))) => return Err(error.into()),
         Err(error) => {
             let kind = if matches!(error, RunError::Store(_)) { "Store" } else { "Failed" };
             let hint = format!("the history up to there is kept; when the cause is mended: {resume}");

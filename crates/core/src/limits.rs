@@ -26,6 +26,12 @@ pub struct Limits {
     pub subagent_depth: u32,
     /// Model turns of a job, where the agent sets none. Default 100.
     pub max_turns: u32,
+    /// Calls that a job's agent may ask for in all; with a further one the job fails. Default: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_per_job: Option<u32>,
+    /// Tokens of a job's model turns and summaries in all; what comes after them is not begun, and the job fails. Default: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_job: Option<u64>,
 }
 
 impl Default for Limits {
@@ -41,6 +47,8 @@ impl Default for Limits {
             message_bytes: 16 * 1024 * 1024,
             subagent_depth: 3,
             max_turns: 100,
+            calls_per_job: None,
+            tokens_per_job: None,
         }
     }
 }

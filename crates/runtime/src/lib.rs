@@ -13,6 +13,7 @@ pub mod hook;
 pub mod job;
 pub mod lifecycle;
 pub mod observe;
+pub mod of_tenant;
 pub mod outside;
 pub mod ports;
 pub mod probe;

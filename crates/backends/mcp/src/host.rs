@@ -18,11 +18,22 @@ use tokio::task::JoinSet;
 
 /// The MCP servers of a tenant's tools.
 ///
-/// Dropping it kills all servers at once; [`Tools::shutdown`] lets them leave first.
+/// Dropping it kills all servers at once; [`Tools::shutdown`] lets them leave first. Neither concerns servers that a later host has taken over
+/// ([`McpHost::start_after`]).
 pub struct McpHost {
-    tools: Vec<Arc<Tool>>,
+    tools: Vec<Arc<Held>>,
+    config: Arc<HostConfig>,
     changes: broadcast::Sender<ToolStatus>,
     lists: broadcast::Sender<String>,
+}
+
+/// A tool that one host or several have. Its server is killed with the last of them.
+struct Held(Arc<Tool>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
 }
 
 /// What a server has in work now, for metrics and tests. Zero for HTTP servers but `in_flight`.
@@ -46,20 +57,42 @@ impl McpHost {
 
     /// As [`McpHost::start`], between the servers and another side, which gets what they ask for and tell beside the results of calls.
     pub fn start_between(specs: Vec<ToolSpec>, config: HostConfig, peer: Option<Arc<dyn Peer>>) -> Arc<Self> {
-        let lists = broadcast::Sender::new(config.changes_kept.max(1));
-        let config = Arc::new(config);
-        let changes = broadcast::Sender::new(config.changes_kept.max(1));
-        let tools: Vec<_> = specs
-            .into_iter()
-            .map(|spec| {
-                let heard = Heard::new(&spec.id, lists.clone(), peer.clone());
-                Tool::new(spec, Arc::clone(&config), changes.clone(), heard)
-            })
-            .collect();
-        for tool in &tools {
-            tokio::spawn(Arc::clone(tool).supervise());
+        let (changes, lists) = senders(&config);
+        Self::assemble(specs, Arc::new(config), (changes, lists), peer, &[]).0
+    }
+
+    /// As [`McpHost::start`], after another host: servers whose declaration is the same are not started again, both hosts have them. Their
+    /// tools are named.
+    pub fn start_after(specs: Vec<ToolSpec>, config: HostConfig, before: Option<&Self>) -> (Arc<Self>, Vec<String>) {
+        // A server keeps the limits that it was started with.
+        let Some(before) = before.filter(|before| before.config.message_bytes == config.message_bytes) else {
+            let told = senders(&config);
+            return Self::assemble(specs, Arc::new(config), told, None, &[]);
+        };
+        let told = (before.changes.clone(), before.lists.clone());
+        Self::assemble(specs, before.config.clone(), told, None, &before.tools)
+    }
+
+    fn assemble(
+        specs: Vec<ToolSpec>,
+        config: Arc<HostConfig>,
+        (changes, lists): (broadcast::Sender<ToolStatus>, broadcast::Sender<String>),
+        peer: Option<Arc<dyn Peer>>,
+        before: &[Arc<Held>],
+    ) -> (Arc<Self>, Vec<String>) {
+        let (mut tools, mut kept) = (Vec::with_capacity(specs.len()), vec![]);
+        for spec in specs {
+            if let Some(held) = before.iter().find(|held| held.0.spec().is_as(&spec)) {
+                kept.push(spec.id);
+                tools.push(Arc::clone(held));
+                continue;
+            }
+            let heard = Heard::new(&spec.id, lists.clone(), peer.clone());
+            let tool = Tool::new(spec, Arc::clone(&config), changes.clone(), heard);
+            tokio::spawn(Arc::clone(&tool).supervise());
+            tools.push(Arc::new(Held(tool)));
         }
-        Arc::new(Self { tools, changes, lists })
+        (Arc::new(Self { tools, config, changes, lists }), kept)
     }
 
     /// Each change of a tool's status from now on.
@@ -82,6 +115,7 @@ impl McpHost {
     fn tool(&self, id: &str) -> Result<&Arc<Tool>, ToolDown> {
         self.tools
             .iter()
+            .map(|held| &held.0)
             .find(|tool| tool.id() == id)
             .ok_or_else(|| ToolDown { why: format!("there is no tool {}", escape(id)) })
     }
@@ -146,7 +180,7 @@ impl Tools for McpHost {
     }
 
     fn status(&self) -> Vec<ToolStatus> {
-        self.tools.iter().map(|tool| tool.status()).collect()
+        self.tools.iter().map(|held| held.0.status()).collect()
     }
 
     fn changes(&self) -> Option<broadcast::Receiver<ToolStatus>> {
@@ -154,16 +188,13 @@ impl Tools for McpHost {
     }
 
     async fn shutdown(&self) {
-        let mut leaving: JoinSet<()> =
-            self.tools.iter().cloned().map(|tool| async move { tool.shutdown().await }).collect();
+        // One that another host has too goes on with that.
+        let own = self.tools.iter().filter(|held| Arc::strong_count(held) == 1).map(|held| Arc::clone(&held.0));
+        let mut leaving: JoinSet<()> = own.map(|tool| async move { tool.shutdown().await }).collect();
         while leaving.join_next().await.is_some() {}
     }
 }
 
-impl Drop for McpHost {
-    fn drop(&mut self) {
-        for tool in &self.tools {
-            tool.kill();
-        }
-    }
+fn senders(config: &HostConfig) -> (broadcast::Sender<ToolStatus>, broadcast::Sender<String>) {
+    (broadcast::Sender::new(config.changes_kept.max(1)), broadcast::Sender::new(config.changes_kept.max(1)))
 }

@@ -25,4 +25,4 @@ mod wire;
 
 pub use config::HostConfig;
 pub use host::{Gauges, McpHost};
-pub use spec::{PASSED_ON, ToolSpec, Transport};
+pub use spec::{PASSED_ON, RunAs, ToolSpec, Transport};

@@ -26,11 +26,26 @@ pub struct ToolSpec {
     pub broken: Option<String>,
     /// What its server may ask for, as the capabilities of an MCP client: whoever is at the other side answers. Empty: nothing.
     pub capabilities: Map<String, Value>,
+    /// The OS user that a child process runs as; none: our own.
+    pub(crate) run_as: Option<RunAs>,
     pub(crate) secrets: Secrets,
 }
 
+/// An OS user that a server is started as. Needs root; the supplementary groups of our own are shed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunAs {
+    /// As it was named, for people.
+    pub name: String,
+    /// The user's number.
+    pub uid: u32,
+    /// The number of the user's first group, the only one that the server has.
+    pub gid: u32,
+    /// The user's home, where it is known.
+    pub home: Option<String>,
+}
+
 /// How a server is reached.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A child process.
     Stdio {
@@ -59,8 +74,29 @@ impl ToolSpec {
             start_timeout: Duration::from_secs(30),
             broken: None,
             capabilities: Map::new(),
+            run_as: None,
             secrets: Secrets::default(),
         }
+    }
+
+    /// Runs a child process as another OS user, in whose home it then is. Servers that are reached by HTTP are as they were.
+    pub fn run_as(mut self, user: RunAs) -> Self {
+        if let Transport::Stdio { env, .. } = &mut self.transport {
+            env.retain(|(name, _)| name != "HOME");
+            env.push(("HOME".to_owned(), user.home.clone().unwrap_or_else(|| "/".to_owned())));
+            self.run_as = Some(user);
+        }
+        self
+    }
+
+    /// Whether a server that was started from another one need not be started again.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.transport == other.transport
+            && self.start_timeout == other.start_timeout
+            && self.broken == other.broken
+            && self.capabilities == other.capabilities
+            && self.run_as == other.run_as
     }
 
     /// From a manifest's declaration.
@@ -118,6 +154,7 @@ impl ToolSpec {
             start_timeout: Duration::from_millis(decl.start_timeout_ms),
             broken,
             capabilities: Map::new(),
+            run_as: None,
             secrets,
         }
     }

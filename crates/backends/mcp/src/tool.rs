@@ -146,6 +146,10 @@ impl Tool {
         &self.spec.id
     }
 
+    pub(crate) fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
     pub(crate) fn status(&self) -> ToolStatus {
         self.status_of(&self.phase.borrow())
     }

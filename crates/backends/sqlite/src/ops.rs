@@ -7,6 +7,7 @@ pub(crate) mod append;
 pub(crate) mod approval;
 pub(crate) mod forget;
 pub(crate) mod lease;
+pub(crate) mod places;
 pub(crate) mod session;
 
 use crate::error::{OpError, Site};

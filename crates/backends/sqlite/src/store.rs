@@ -5,6 +5,7 @@ use crate::file::{self, Access, BusyLimit};
 use crate::identity::Holder;
 use crate::inbox::{InboxWatch, Poller};
 use crate::ops::forget::{self, Forgotten};
+use crate::ops::places::AtOnce;
 use crate::ops::{append, approval, lease, session};
 use crate::options::OpenOptions;
 use crate::reader::Readers;
@@ -19,8 +20,8 @@ use hookwright_runtime::ports::store::{
 };
 use rusqlite::params;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Values longer than this in bytes are hashed on a thread where blocking is allowed.
@@ -39,6 +40,7 @@ pub struct SqliteStore {
     me: Arc<Holder>,
     clock: Arc<dyn Clock>,
     busy: BusyLimit,
+    at_once: Mutex<Arc<AtOnce>>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -92,7 +94,18 @@ impl SqliteStore {
             me,
             clock: options.clock,
             busy,
+            at_once: Mutex::default(),
         }))
+    }
+
+    /// From now on no job of these tenants is begun or taken up through this store while so many of the tenant's are under way, in
+    /// whatever process. Jobs that others started don't count, nor is a job kept from being cancelled.
+    pub fn limit_jobs_at_once(&self, limits: impl IntoIterator<Item = (String, u32)>) {
+        *self.at_once.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits.into_iter().collect());
+    }
+
+    fn at_once(&self) -> Arc<AtOnce> {
+        self.at_once.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The file, as an absolute path.
@@ -163,12 +176,13 @@ impl Store for SqliteStore {
     async fn create_job(&self, job: NewJob, batch: Batch) -> Result<Lease, StoreError> {
         let writer = self.writer()?;
         let batch = check_blobs(batch).await?;
-        writer.write_lease(move |tx| append::create(tx, &job, &batch)).await
+        let at_once = self.at_once();
+        writer.write_lease(move |tx| append::create(tx, &job, &batch, &at_once)).await
     }
 
     async fn take_lease(&self, job: &str) -> Result<Lease, StoreError> {
-        let job = job.to_owned();
-        self.writer()?.write_lease(move |tx| lease::take(tx, &job)).await
+        let (job, at_once) = (job.to_owned(), self.at_once());
+        self.writer()?.write_lease(move |tx| lease::take(tx, &job, &at_once)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
@@ -200,6 +214,19 @@ impl Store for SqliteStore {
         let read = move |conn: &rusqlite::Connection, _: &Site| {
             let mut statement = conn.prepare_cached("SELECT text FROM blobs WHERE sha256 = ?1")?;
             Ok(statement.query_row([sha256], |row| row.get(0)).optional()?)
+        };
+        self.readers.read(read).await
+    }
+
+    async fn blob_of(&self, tenant: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        use rusqlite::OptionalExtension as _;
+        let (tenant, sha256) = (tenant.to_owned(), sha256.to_owned());
+        let read = move |conn: &rusqlite::Connection, _: &Site| {
+            let mut statement = conn.prepare_cached(
+                "SELECT text FROM blobs b WHERE sha256 = ?1 AND EXISTS \
+                 (SELECT 1 FROM blob_refs r JOIN jobs j ON j.n = r.job WHERE r.blob = b.n AND j.tenant = ?2)",
+            )?;
+            Ok(statement.query_row([sha256, tenant], |row| row.get(0)).optional()?)
         };
         self.readers.read(read).await
     }

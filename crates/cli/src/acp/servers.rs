@@ -43,7 +43,12 @@ pub(super) fn equip(
     for server in servers.into_iter().take(MAX_SERVERS) {
         let tool = id_of(&server.name, &taken);
         taken.insert(tool.clone());
-        specs.push(spec_of(env, &tool, cwd, server.reach));
+        let spec = spec_of(env, &tool, cwd, server.reach);
+        // As the tenant's own servers do, where they run as another OS user.
+        specs.push(match &tenant.run_as {
+            Some(user) => spec.run_as(user.clone()),
+            None => spec,
+        });
         own.push(OwnServer { name: server.name, tool, from_client: true });
     }
     let host = (!specs.is_empty()).then(|| {

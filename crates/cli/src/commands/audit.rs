@@ -54,7 +54,7 @@ fn must_be_file(key: &Path) -> CliResult<()> {
 }
 
 pub(crate) async fn run(settings: Settings, command: AuditCommand) -> CliResult {
-    let store = store::existing(&settings, true)?;
+    let store = store::seen(&settings, &store::existing(&settings, true)?);
     match command {
         AuditCommand::Head { job, key } => {
             let mut heads = vec![];

@@ -194,7 +194,12 @@ fn launch(settings: &Settings, args: &InstallArgs) -> CliResult<Launch> {
             .hint("`uninstall` and a second `install` find their entries by that name; rename the program"));
     }
     let store = hookwright_node::Place::of(&settings.db()?).store().to_owned();
-    Ok(Launch { program, store, escalate: Escalate::Wait, deadline_s: args.deadline })
+    let tenant = settings.global.tenant.clone();
+    if tenant.is_some() && settings.config_file.is_some() {
+        // A name that the configuration does not know is a slip; which one a node will have is known only then.
+        settings.tenant()?;
+    }
+    Ok(Launch { program, store, tenant, escalate: Escalate::Wait, deadline_s: args.deadline })
 }
 
 fn failed(error: &InstallError, target: Option<&Target>) -> CliError {

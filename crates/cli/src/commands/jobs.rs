@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
     match command {
         JobsCommand::List { unfinished, limit, output } => {
-            let store = store::existing(&settings, true)?;
+            let store = store::seen(&settings, &store::existing(&settings, true)?);
             let rows = store.jobs(unfinished, limit).await?;
             match output {
                 Output::Json => json(&JobList::new(&rows)),
@@ -32,7 +32,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
         }
         JobsCommand::Show { job, output } => {
-            let store = store::existing(&settings, true)?;
+            let store = store::seen(&settings, &store::existing(&settings, true)?);
             let row = store.job(&job).await?;
             let mut records = records(&*store, &row.job.id).await?;
             let approvals = store.approvals(false).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
         }
         JobsCommand::History { job, output } => {
-            let store = store::existing(&settings, true)?;
+            let store = store::seen(&settings, &store::existing(&settings, true)?);
             let id = store.job(&job).await?.job.id;
             let records = records(&*store, &id).await?;
             match output {
@@ -69,7 +69,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
         }
         JobsCommand::Cancel { job, name, output } => {
-            let store = store::existing(&settings, false)?;
+            let store = store::seen(&settings, &store::existing(&settings, false)?);
             let row = store.job(&job).await?;
             if row.status.is_final() {
                 return Err(CliError::failed(format!("{} is over: there is nothing to cancel", row.job.id)));
@@ -92,13 +92,14 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
         }
         JobsCommand::Resume(args) => return resume(settings, args).await,
         JobsCommand::Forget { job, output } => {
-            let store = store::existing(&settings, false)?;
+            let file = store::existing(&settings, false)?;
+            let store = store::seen(&settings, &file);
             let id = store.job(&job).await?.job.id;
             let mut gone = Forgotten::default();
             // What it told the jobs that it started, and they it, stands in their histories too.
             let rows = store.jobs(false, u32::MAX).await?;
             for job in family::below(&id, &rows).into_iter().rev().map(|row| &row.job.id).chain([&id]) {
-                let more = store.forget_values(job).await?;
+                let more = file.forget_values(job).await?;
                 gone.records += more.records;
                 gone.approvals += more.approvals;
                 gone.blobs += more.blobs;
@@ -126,7 +127,8 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
             settings.next().command("jobs list --unfinished --output json")
         )));
     }
-    let store = store::open_existing(&settings)?;
+    let file = store::open_existing(&settings)?;
+    let store = store::seen(&settings, &file);
     let jobs = if let Some(job) = &args.job {
         let id = store.job(job).await?.job.id;
         // The row says so too, but only the history can't be changed unseen.
@@ -153,8 +155,11 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         // Each job has the configuration that it was begun with, not that of the one before it.
         (settings.global, settings.config, settings.config_file) = own.clone();
         let style = style(&settings, &args.how);
-        let ran = match work::begun_job(&mut settings, store.clone(), &job, args.here).await {
-            Ok(prepared) => work::run(&mut settings, prepared, style).await,
+        let ran = match work::begun_job(&mut settings, file.clone(), &job, args.here).await {
+            Ok(prepared) => {
+                store::limit(&file, &settings);
+                work::run(&mut settings, prepared, style).await
+            }
             Err(error) => Err(error),
         };
         let code = match ran {

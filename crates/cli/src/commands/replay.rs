@@ -7,10 +7,9 @@ use crate::store;
 use crate::story::{json::Replay, replay as story};
 use crate::terminal::{data, json};
 use hookwright_core::history::replay;
-use hookwright_runtime::ports::store::Store as _;
 
 pub(crate) async fn run(settings: Settings, args: ReplayArgs) -> CliResult {
-    let store = store::existing(&settings, true)?;
+    let store = store::seen(&settings, &store::existing(&settings, true)?);
     let job = store.job(&args.job).await?.job.id;
     let result = replay(&store.records(&job, 0).await?);
     match (args.output, &result) {

@@ -71,7 +71,7 @@ async fn be_the_node(
         started_ms: SystemClock.now_ms(),
     };
     let sockets = node::sockets(&settings);
-    let home = Arc::new(Home::start(settings, tenants)?);
+    let home = Arc::new(Home::start(settings, tenants, &args.plugins)?);
     let mut node = match claimed.listen(sockets, about) {
         Ok(node) => node,
         Err(why) => {
@@ -82,12 +82,15 @@ async fn be_the_node(
     say(args.output, false, &node.socket().to_string_lossy(), &node.running());
     let stop = CancellationToken::new();
     let tending = tokio::spawn(node::tend(home.clone(), stop.clone()));
+    let reloading = tokio::spawn(reload(home.clone()));
     let options = Options { idle: args.idle.map(Duration::from_secs), ..Options::default() };
     let ended = tokio::select! {
         ended = node.serve(home.clone(), options, signals.told.clone()) => ended,
         () = signals.hurry.cancelled() => return Ok(signals::hurried()),
     };
     stop.cancel();
+    reloading.abort();
+    let _ = reloading.await;
     let leaving = async {
         let _ = tending.await;
         home.shutdown().await;
@@ -108,6 +111,18 @@ async fn be_the_node(
         }
     }
     Ok(exit::OK)
+}
+
+/// Reads the configuration again whenever SIGHUP comes, and sees to what it replaced.
+async fn reload(home: Arc<Home>) {
+    let hangups = async {
+        // Without the signal there is still `hookwright reload`.
+        let Some(mut hangups) = signals::hangups() else { return std::future::pending().await };
+        while hangups.recv().await.is_some() {
+            home.reload().await;
+        }
+    };
+    tokio::join!(hangups, home.retire());
 }
 
 /// Starts a node as a process of its own, if none runs.
@@ -153,7 +168,8 @@ impl Signals {
         tokio::spawn(async move {
             for token in [first, second] {
                 tokio::select! {
-                    () = signals::stop() => {}
+                    // SIGHUP is for reading the configuration again.
+                    () = signals::terminate() => {}
                     _ = tokio::signal::ctrl_c() => {}
                 }
                 token.cancel();

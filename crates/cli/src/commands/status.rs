@@ -43,7 +43,7 @@ async fn without_node(settings: &Settings, place: &Place) -> CliResult<Value> {
         all["starting_or_ending"] = json!(place.holder());
     }
     if place.store().exists() {
-        let known = node::of_store(&*store::existing(settings, true)?).await?;
+        let known = node::of_store(&*store::seen(settings, &store::existing(settings, true)?)).await?;
         for (key, value) in known {
             all[key] = value;
         }

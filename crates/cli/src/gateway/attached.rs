@@ -172,17 +172,18 @@ pub(crate) async fn attend(home: &Home, what: Value, offer: Offer) -> Result<(),
         Refused::new("malformed", "the gateway's words can't be read: it is of another version than the node")
             .hint("end the node with `hookwright stop`; the next command starts the new one")
     })?;
+    let present = home.now.get();
     let household = match &words.tenant {
-        Some(tenant) => home.household(tenant),
-        None => home.households.first(),
+        Some(tenant) => present.household(tenant),
+        None => present.households.first(),
     };
     let household = household.ok_or_else(|| Refused::new("tenant", "the node does not serve this tenant"))?;
-    let own = Means::of(&household.tenant, home.config_digest.clone());
+    let own = Means::of(&household.tenant, present.config_digest.clone());
     if let Some(why) = words.means.as_ref().and_then(|meant| own.differs(meant)) {
         return Err(Refused::new("plugins", why)
             .hint("end it with `hookwright stop`, or leave --attach out to have servers of your own"));
     }
-    let gateway = Node::shared(home, household, words.agent.as_deref(), words.person)
+    let gateway = Node::shared(home, present.settings.clone(), household, words.agent.as_deref(), words.person)
         .map_err(|error| Refused { hint: error.hint, ..Refused::new("agent", error.message) })?;
     let options = Options {
         wait: Duration::from_secs(words.wait_s),

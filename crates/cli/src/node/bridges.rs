@@ -1,26 +1,30 @@
-//! What the bridges' jobs are made of: a harness is an agent of the node's first tenant, under its own name.
+//! What the bridges' jobs are made of: a harness is an agent of the tenant that its bridge was installed for, under its own name.
+//!
+//! Invariant: the conversations of each tenant are its own: what a harness calls its session leads to no other tenant's job.
 
+use super::present::{Now, Present};
 use crate::settings::Settings;
 use crate::setup::Tenant;
 use crate::work::{self, Household, NoModel};
-use hookwright_bridge::{Ask, Wiring};
+use hookwright_bridge::{Ask, IsOf, Wiring};
 use hookwright_core::job::{AgentSpec, External, JobSpec, LOGIC_VERSION};
 use hookwright_core::stored::Stored;
 use hookwright_runtime::job::{Deps, NewRun};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
+use hookwright_runtime::ports::sessions::Sessions;
 use hookwright_runtime::ports::store::{JobRow, NewJob};
-use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The door's name, at the node and in the jobs' origin.
 pub(crate) const DOOR: &str = "bridge";
 
-/// The wiring of the bridges.
+/// The wiring of a tenant's bridges.
 pub(super) struct Bridges {
-    pub(super) settings: Settings,
-    pub(super) household: Household,
-    pub(super) store: Arc<SqliteStore>,
+    pub(super) now: Arc<Now>,
+    pub(super) tenant: String,
+    /// The tenant's part of the store.
+    pub(super) store: Arc<dyn Sessions>,
 }
 
 /// What a bridge's job is of, but for its conversation.
@@ -35,8 +39,15 @@ fn conversation(id: &str) -> Value {
 }
 
 impl Wiring for Bridges {
-    fn job(&self, ask: &Ask, input: Value) -> Result<NewRun, String> {
-        let tenant = &self.household.tenant;
+    fn job(&self, ask: &Ask, input: Value) -> Result<(NewRun, Deps), String> {
+        let present = self.now.get();
+        let household = present.household(&self.tenant).ok_or_else(|| {
+            format!(
+                "Hookwright let nothing through: the node has no tenant {} any more.",
+                hookwright_core::text::shown(&self.tenant, 100)
+            )
+        })?;
+        let tenant = &household.tenant;
         let id = |prefix: &str| format!("{prefix}_{}", &uuid::Uuid::new_v4().simple().to_string()[..16]);
         let holds = u32::from(ask.harness.caps().holds_stop);
         let agent = AgentSpec {
@@ -48,7 +59,7 @@ impl Wiring for Bridges {
         };
         let (input, blob) = Stored::new(input);
         let (job, session) = (id("job"), id("ses"));
-        let mut origin = origin(&self.settings, tenant);
+        let mut origin = origin(&present.settings, tenant);
         origin["conversation"] = conversation(&ask.session);
         let spec = JobSpec {
             logic: LOGIC_VERSION,
@@ -75,20 +86,30 @@ impl Wiring for Bridges {
             created_ms: SystemClock.now_ms(),
             origin,
         };
-        Ok(NewRun { job, spec, blobs: blob.into_iter().collect() })
+        let deps = self.deps_of(&present, household);
+        Ok((NewRun { job, spec, blobs: blob.into_iter().collect() }, deps))
     }
 
-    fn is_of(&self, row: &JobRow, ask: &Ask) -> bool {
-        let mut ids = [Some(&ask.session), ask.agent.as_ref().and_then(|agent| agent.parent.as_ref())].into_iter();
-        let own = origin(&self.settings, &self.household.tenant);
-        let is_same = |key: &str| row.job.origin[key] == own[key];
-        row.job.agent == ask.harness.id()
-            && ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(is_same)
-            && ids.any(|id| id.is_some_and(|id| row.job.origin["conversation"] == conversation(id)))
+    fn left(&self, ask: &Ask) -> Option<(Deps, IsOf)> {
+        let present = self.now.get();
+        let household = present.household(&self.tenant)?;
+        let own = origin(&present.settings, &household.tenant);
+        let ids = [Some(&ask.session), ask.agent.as_ref().and_then(|agent| agent.parent.as_ref())];
+        let ids: Vec<Value> = ids.into_iter().flatten().map(|id| conversation(id)).collect();
+        let agent = ask.harness.id();
+        let is_of = move |row: &JobRow| {
+            let is_same = |key: &str| row.job.origin[key] == own[key];
+            row.job.agent == agent
+                && ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(is_same)
+                && ids.contains(&row.job.origin["conversation"])
+        };
+        Some((self.deps_of(&present, household), Box::new(is_of)))
     }
+}
 
-    fn deps(&self) -> Deps {
+impl Bridges {
+    fn deps_of(&self, present: &Present, household: &Household) -> Deps {
         let model = Arc::new(NoModel("the job's agent is a harness behind the bridge"));
-        self.household.deps(&self.settings.env, self.store.clone(), model)
+        household.deps(&present.settings.env, self.store.clone(), model)
     }
 }

@@ -91,12 +91,13 @@ pub(crate) async fn of_store(store: &dyn Store) -> Result<Map<String, Value>, St
 
 /// The same with what the node knows.
 pub(super) async fn of_home(home: &Home) -> Map<String, Value> {
-    let tenants = futures_util::future::join_all(home.households.iter().map(tenant)).await;
-    let mut all = match of_store(&*home.store).await {
+    let present = home.now.get();
+    let tenants = futures_util::future::join_all(present.households.iter().map(|household| tenant(household))).await;
+    let mut all = match of_store(&*home.seen()).await {
         Ok(all) => all,
         Err(error) => Map::from_iter([("error".to_owned(), json!(error.to_string()))]),
     };
-    let (here, left) = home.tended.now();
+    let (here, left, queued) = home.tended.now();
     let mut here: Vec<String> = here.into_iter().collect();
     here.sort();
     let left_count = left.len();
@@ -105,6 +106,11 @@ pub(super) async fn of_home(home: &Home) -> Map<String, Value> {
         left.map(|(job, left)| LeftReport { job, why: shown(&left.why, 2_000), hint: left.hint }).collect();
     if let Some(jobs) = all.get_mut("jobs") {
         (jobs["here"], jobs["left"], jobs["left_listed"]) = (json!(here), json!(left_count), json!(left));
+        let listed: Vec<&String> = queued.iter().take(LISTED).collect();
+        (jobs["queued"], jobs["queued_listed"]) = (json!(queued.len()), json!(listed));
+    }
+    if let Some(reloaded) = home.reloaded.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone() {
+        all.insert("reload".to_owned(), json!(reloaded));
     }
     all.insert("tenants".to_owned(), json!(tenants));
     all

@@ -15,7 +15,7 @@ use hookwright_core::job::{Fact, Outcome};
 use hookwright_runtime::job::{End, Options, RunError, Which};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::{ApprovalRow, JobRow, JobStatus, Store as _, StoreError};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -51,6 +51,8 @@ struct State {
     of_doors: HashSet<String>,
     /// Those that were left because only people are awaited.
     waiting: HashSet<String>,
+    /// Those that wait for a place among the jobs that their tenant may have at once, the oldest first.
+    queued: Vec<String>,
     /// Those of which it is known that nothing came for them, for as long as no inbox changes.
     asleep: HashSet<String>,
 }
@@ -73,10 +75,15 @@ impl Tended {
         !self.state().under_way.is_empty()
     }
 
-    /// The jobs that are under way here, and those that could not go on.
-    pub(super) fn now(&self) -> (HashSet<String>, BTreeMap<String, Left>) {
+    /// The jobs that are under way here, those that could not go on, and those that wait for a place.
+    pub(super) fn now(&self) -> (HashSet<String>, BTreeMap<String, Left>, Vec<String>) {
         let state = self.state();
-        (state.under_way.clone(), state.left.clone())
+        (state.under_way.clone(), state.left.clone(), state.queued.clone())
+    }
+
+    /// Jobs that could not go on are tried again at the next look.
+    pub(super) fn try_again(&self) {
+        self.state().left.clear();
     }
 }
 
@@ -115,7 +122,8 @@ pub(crate) async fn tend(home: Arc<Home>, stop: CancellationToken) {
 
 /// Takes up what can go on.
 async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken) -> CliResult<()> {
-    let rows = home.store.jobs(true, u32::MAX).await?;
+    let seen = home.seen();
+    let rows = seen.jobs(true, u32::MAX).await?;
     let known: HashSet<&str> = rows.iter().map(|row| row.job.id.as_str()).collect();
     {
         // What is over needs no memory.
@@ -129,7 +137,9 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
             state.asleep.remove(&row.job.id);
         }
     }
-    let open = home.store.approvals(true).await?;
+    let open = seen.approvals(true).await?;
+    let mut places = Places::of(home, &rows);
+    let mut queued = vec![];
     for row in rows.iter().rev() {
         let job = &row.job.id;
         if row.running || family::is_with_parent(row, &rows) || !may_go_on(home, job) {
@@ -153,6 +163,10 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
         if jobs.len() >= AT_ONCE {
             break;
         }
+        if !places.take(&row.job.tenant) {
+            queued.push(job.clone());
+            continue;
+        }
         home.tended.state().under_way.insert(job.clone());
         let (home, row, stop) = (home.clone(), row.clone(), stop.clone());
         jobs.spawn(async move {
@@ -161,7 +175,43 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
             drop(under_way);
         });
     }
+    home.tended.state().queued = queued;
     Ok(())
+}
+
+/// Places that tenants have left for jobs. The store counts again, in the transaction that takes a place: this only keeps the order.
+struct Places {
+    left: HashMap<String, u64>,
+}
+
+impl Places {
+    fn of(home: &Home, rows: &[JobRow]) -> Self {
+        let present = home.now.get();
+        let under_way = home.tended.state().under_way.clone();
+        let limits = present.settings.config.tenants.iter();
+        let limits = limits.filter_map(|tenant| Some((tenant.id.clone(), u64::from(tenant.jobs_at_once?))));
+        let mut left: HashMap<String, u64> = limits.collect();
+        for row in rows.iter().filter(|row| row.job.parent.is_none()) {
+            if let Some(left) = left.get_mut(&row.job.tenant)
+                && (row.running || under_way.contains(&row.job.id))
+            {
+                *left = left.saturating_sub(1);
+            }
+        }
+        Self { left }
+    }
+
+    /// Whether the tenant has one more place, which is taken.
+    fn take(&mut self, tenant: &str) -> bool {
+        match self.left.get_mut(tenant) {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
 }
 
 /// Takes a job off the list of those under way, however that ends.
@@ -248,7 +298,7 @@ fn is_quiet(row: &JobRow, after: Duration, now_ms: u64) -> bool {
 
 async fn go_on(home: &Home, row: &JobRow, whose: &Whose, stop: CancellationToken) {
     let job = &row.job.id;
-    let told = Told::new(job, home.settings.next());
+    let told = Told::new(job, home.now.get().settings.next());
     let rest = match whose {
         Whose::Gone { .. } => end(home, row, &told).await,
         Whose::Nobody | Whose::Door => resume(home, row, &told, stop).await,
@@ -265,9 +315,10 @@ async fn go_on(home: &Home, row: &JobRow, whose: &Whose, stop: CancellationToken
         Ok(Rest::Waits) => {
             state.waiting.insert(job.clone());
         }
-        Ok(Rest::Elsewhere | Rest::Stopped) => {}
+        // One that has no place yet is looked at again, before younger ones.
+        Ok(Rest::Elsewhere | Rest::NoPlace | Rest::Stopped) => {}
         Err(error) => {
-            let error = error.with_next(&home.settings.next());
+            let error = error.with_next(&home.now.get().settings.next());
             let CliError { message, hint, .. } = error;
             told.say(&format!("it can't go on: {message}"));
             if let Some(hint) = &hint {
@@ -280,7 +331,8 @@ async fn go_on(home: &Home, row: &JobRow, whose: &Whose, stop: CancellationToken
 
 /// Goes on with a job, with the plugins and the configuration that it was begun with.
 async fn resume(home: &Home, row: &JobRow, told: &Arc<Told>, stop: CancellationToken) -> CliResult<Rest> {
-    let mut settings = home.settings.clone();
+    let present = home.now.get();
+    let mut settings = present.settings.clone();
     let origin = row.job.origin["config"].as_str();
     let own = settings.config_file.as_ref().is_some_and(|file| Some(&*crate::settings::real(file)) == origin);
     if !own {
@@ -291,17 +343,20 @@ async fn resume(home: &Home, row: &JobRow, told: &Arc<Told>, stop: CancellationT
     let prepared = work::begun_job(&mut settings, home.store.clone(), &row.job.id, false).await?;
     told.say("goes on");
     let ends_session = family::door(row).is_none();
-    let shared = home.household(&row.job.tenant);
-    work::unattended(&settings, prepared, shared, ends_session, told.clone(), stop).await
+    let shared = present.household(&row.job.tenant).cloned();
+    drop(present);
+    work::unattended(&settings, prepared, shared.as_deref(), ends_session, told.clone(), stop).await
 }
 
 /// Ends a job whose agent is gone. Nothing of its plugins is needed for it.
 async fn end(home: &Home, row: &JobRow, told: &Arc<Told>) -> CliResult<Rest> {
-    let Some(household) = home.household(&row.job.tenant).or(home.households.first()) else {
+    let present = home.now.get();
+    let Some(household) = present.household(&row.job.tenant).or(present.households.first()) else {
         return Ok(Rest::Elsewhere);
     };
     let model = Arc::new(work::NoModel("the job's agent was run by somebody else"));
-    let deps = household.deps(&home.settings.env, home.store.clone(), model);
+    let store = crate::store::of_tenant(home.store.clone(), &row.job.tenant);
+    let deps = household.deps(&present.settings.env, store, model);
     let which = Which::Resume { job: row.job.id.clone(), process: format!("process {}", std::process::id()) };
     let options = Options { detach: true, cancel: CancellationToken::new(), cancelled_by: String::new() };
     match hookwright_runtime::job::run(deps, which, options, told.clone()).await {

@@ -20,6 +20,7 @@ pub(crate) fn text(status: &Value, now_ms: u64, next: &Next) -> String {
             plugin_lines(&mut out, plugin);
         }
     }
+    reload(&mut out, &status["reload"], now_ms);
     jobs(&mut out, &status["jobs"], now_ms);
     approvals(&mut out, &status["approvals"], now_ms, next);
     if let Some(error) = status["error"].as_str() {
@@ -106,6 +107,20 @@ fn plugin_lines(out: &mut String, plugin: &Value) {
     }
 }
 
+/// What came of reading the configuration again, last.
+fn reload(out: &mut String, reload: &Value, now_ms: u64) {
+    if reload.is_null() {
+        return;
+    }
+    let when = units::ago(number(&reload["at_ms"]), now_ms);
+    let how = if reload["ok"] == true { "taken over" } else { "REFUSED, everything stayed as it was" };
+    let _ = writeln!(out, "reload {when}, {how}");
+    let error = reload["error"].as_str().unwrap_or_default().lines();
+    for line in list(&reload["changes"]).iter().filter_map(Value::as_str).chain(error).take(20) {
+        let _ = writeln!(out, "           │ {}", shown(line, CHARS));
+    }
+}
+
 fn jobs(out: &mut String, jobs: &Value, now_ms: u64) {
     if jobs.is_null() {
         return;
@@ -124,6 +139,10 @@ fn jobs(out: &mut String, jobs: &Value, now_ms: u64) {
         let _ = writeln!(out, "    {id}  {status}, {place}, agent {agent}, tenant {}, {changed}", word(&job["tenant"]));
     }
     left_out(out, all, list(&jobs["listed"]));
+    for job in list(&jobs["queued_listed"]) {
+        let _ = writeln!(out, "    {}  waits for a place: its tenant has as many jobs under way as it may", word(job));
+    }
+    left_out(out, number(&jobs["queued"]), list(&jobs["queued_listed"]));
     for left in list(&jobs["left_listed"]) {
         let _ = writeln!(out, "    {}  can't go on:", word(&left["job"]));
         for text in [&left["why"], &left["hint"]].into_iter().filter_map(Value::as_str) {
@@ -195,7 +214,8 @@ mod tests {
                 "lifecycle": [{"tool": bad, "function": bad, "on": false, "why": bad}],
             }]}],
             "jobs": {"unfinished": 2, "running": 1, "listed": [{"job": bad, "status": bad, "agent": bad, "tenant": bad}],
-                "left_listed": [{"job": bad, "why": bad, "hint": bad}]},
+                "left_listed": [{"job": bad, "why": bad, "hint": bad}], "queued": 1, "queued_listed": [bad]},
+            "reload": {"at_ms": 1, "ok": false, "changes": [bad], "error": bad},
             "approvals": {"open": 1, "listed": [{"approval": bad, "about": bad, "job": bad, "reasons": [bad]}]},
             "error": bad,
         });

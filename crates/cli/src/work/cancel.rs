@@ -12,8 +12,8 @@ use hookwright_runtime::job::{Deps, End, Options, RunError, Which, run};
 use hookwright_runtime::observe::Silent;
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnRequest, TurnSink};
-use hookwright_runtime::ports::store::{JobRow, JobStatus, Store as _, StoreError};
-use hookwright_sqlite::SqliteStore;
+use hookwright_runtime::ports::sessions::Sessions;
+use hookwright_runtime::ports::store::{JobRow, JobStatus, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ impl Model for NoModel {
 
 /// Ends a job whose inbox holds a cancel. None: another process took it up meanwhile, and reads that cancel; else how it ended, which
 /// may be by itself.
-pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) -> CliResult<Option<Outcome>> {
+pub(crate) async fn cancel_idle(store: Arc<dyn Sessions>, job: &str, by: &str) -> CliResult<Option<Outcome>> {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let deps = Deps {
@@ -59,7 +59,7 @@ pub(crate) async fn cancel_idle(store: Arc<SqliteStore>, job: &str, by: &str) ->
 }
 
 /// Cancels a job whose inbox holds the cancel, and says what came of it: it may have ended by itself at the same moment.
-pub(crate) async fn cancelled(store: &Arc<SqliteStore>, row: &JobRow, by: &str, next: &Next) -> CliResult<String> {
+pub(crate) async fn cancelled(store: &Arc<dyn Sessions>, row: &JobRow, by: &str, next: &Next) -> CliResult<String> {
     let job = &row.job.id;
     if !row.running
         && let Some(outcome) = cancel_idle(store.clone(), job, by).await?
@@ -82,7 +82,7 @@ fn ended_before(job: &str, next: &Next) -> CliError {
 }
 
 /// Cancels what a job started and is not over, down to the last.
-pub(crate) async fn cancel_below(store: &Arc<SqliteStore>, job: &str, by: &str, next: &Next) -> CliResult<()> {
+pub(crate) async fn cancel_below(store: &Arc<dyn Sessions>, job: &str, by: &str, next: &Next) -> CliResult<()> {
     let rows = store.jobs(true, u32::MAX).await?;
     for row in family::below(job, &rows) {
         store.request_cancel(&row.job.id, by, SystemClock.now_ms()).await?;

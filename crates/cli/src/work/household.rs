@@ -38,13 +38,17 @@ impl Household {
         }
     }
 
-    /// Whether a job that was begun with this tenant can use these servers: they are the same, and none belongs to its session.
-    pub(crate) fn serves(&self, of_job: &Tenant) -> bool {
+    /// Whether a tenant, as it was read again, is this one in all that it says.
+    pub(crate) fn is_of(&self, tenant: &Tenant) -> bool {
         let manifests =
             |tenant: &Tenant| tenant.plugins.iter().map(|p| p.parsed.manifest.sha256.clone()).collect::<Vec<_>>();
-        self.tenant.config == of_job.config
-            && self.tenant.folders() == of_job.folders()
-            && manifests(&self.tenant) == manifests(of_job)
-            && !of_job.tool_ids().any(|tool| of_job.is_of_session(tool))
+        self.tenant.config == tenant.config
+            && self.tenant.folders() == tenant.folders()
+            && manifests(&self.tenant) == manifests(tenant)
+    }
+
+    /// Whether a job that was begun with this tenant can use these servers: they are the same, and none belongs to its session.
+    pub(crate) fn serves(&self, of_job: &Tenant) -> bool {
+        self.is_of(of_job) && !of_job.tool_ids().any(|tool| of_job.is_of_session(tool))
     }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Rest {
     Waits,
     /// Another process took it up first.
     Elsewhere,
+    /// Its tenant has as many jobs under way as it may.
+    NoPlace,
     /// The node ends.
     Stopped,
 }
@@ -63,6 +65,7 @@ pub(crate) async fn unattended(
             Err(RunError::Store(StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {
                 return Ok(Rest::Elsewhere);
             }
+            Err(RunError::Store(StoreError::Full { .. })) => return Ok(Rest::NoPlace),
             Err(error) => return Err(CliError::failed(error.to_string())),
         };
         if ends_session && !earlier_is_over && spec.parent_jobs.is_empty() {

@@ -1,7 +1,7 @@
 //! `hookwright acp`: a whole client's life with it, frame by frame.
 
 mod cancel;
-mod client;
+pub(crate) mod client;
 mod compacting;
 mod compaction;
 mod decide;

@@ -3,7 +3,7 @@
 mod approvals;
 mod attach;
 mod calls;
-mod client;
+pub(crate) mod client;
 mod eras;
 mod hostile;
 mod http;

@@ -26,3 +26,4 @@ mod store;
 mod subagents;
 mod support;
 mod templates;
+mod tenants;

@@ -13,6 +13,9 @@ pub(super) mod bounds {
     pub(crate) const REASON_CHARS: RangeInclusive<u64> = 1..=100_000;
     pub(crate) const SUBAGENT_DEPTH: RangeInclusive<u64> = 0..=32;
     pub(crate) const MAX_TURNS: RangeInclusive<u64> = 1..=10_000;
+    pub(crate) const CALLS_PER_JOB: RangeInclusive<u64> = 1..=1_000_000;
+    pub(crate) const TOKENS_PER_JOB: RangeInclusive<u64> = 1..=1_000_000_000_000;
+    pub(crate) const JOBS_AT_ONCE: RangeInclusive<u64> = 1..=100_000;
     pub(crate) const MAX_REJECTIONS: RangeInclusive<u64> = 0..=1_000;
     pub(crate) const RESULT_BYTES: RangeInclusive<u64> = 256..=64 * 1024 * 1024;
     pub(crate) const EVENT_BYTES: RangeInclusive<u64> = 1_024..=1024 * 1024 * 1024;
@@ -22,8 +25,8 @@ pub(super) mod bounds {
     pub(crate) const LIFECYCLE_TIMEOUT_MS: RangeInclusive<u64> = 1..=60_000;
 }
 
-/// `None`: an error was said.
-pub(super) fn limits(read: &mut Reader<'_, '_>, node: &Node) -> Option<Limits> {
+/// The bounds of a tenant's jobs, and how many of them run at once. `None`: an error was said.
+pub(super) fn limits(read: &mut Reader<'_, '_>, node: &Node) -> Option<(Limits, Option<u32>)> {
     let default = Limits::default();
     let fields = read.fields(node, "`limits`", &LIMIT_KEYS)?;
     let mut whole = |key: &str, range, default| count(read, fields.get(key), &format!("`{key}`"), range, default);
@@ -32,6 +35,13 @@ pub(super) fn limits(read: &mut Reader<'_, '_>, node: &Node) -> Option<Limits> {
     let reason_chars = whole("reason_chars", bounds::REASON_CHARS, default.reason_chars);
     let subagent_depth = whole("subagent_depth", bounds::SUBAGENT_DEPTH, default.subagent_depth);
     let max_turns = whole("max_turns", bounds::MAX_TURNS, default.max_turns);
+    let mut bound = |key: &str, range| match fields.get(key) {
+        Some(node) => read.whole(node, &format!("`{key}`"), range).map(Some),
+        None => Some(None),
+    };
+    let calls_per_job = bound("calls_per_job", bounds::CALLS_PER_JOB);
+    let tokens_per_job = bound("tokens_per_job", bounds::TOKENS_PER_JOB);
+    let jobs_at_once = bound("jobs_at_once", bounds::JOBS_AT_ONCE);
     let mut size = |key: &str, range, default| match fields.get(key) {
         Some(node) => read.size(node, &format!("`{key}`"), range),
         None => Some(default),
@@ -53,7 +63,8 @@ pub(super) fn limits(read: &mut Reader<'_, '_>, node: &Node) -> Option<Limits> {
             .hint("an event is sent in one message: raise `message_bytes`, or lower `event_bytes`");
         return None;
     }
-    Some(Limits {
+    let small = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
+    let limits = Limits {
         calls_per_turn: calls_per_turn?,
         parallel_calls: parallel_calls?,
         result_bytes: result_bytes?,
@@ -64,11 +75,14 @@ pub(super) fn limits(read: &mut Reader<'_, '_>, node: &Node) -> Option<Limits> {
         message_bytes: message_bytes?,
         subagent_depth: subagent_depth?,
         max_turns: max_turns?,
-    })
+        calls_per_job: small(calls_per_job?),
+        tokens_per_job: tokens_per_job?,
+    };
+    Some((limits, small(jobs_at_once?)))
 }
 
-/// The keys of `limits`: those of [`Limits`], but `tool_timeout` carries its unit.
-pub(super) const LIMIT_KEYS: [&str; 10] = [
+/// The keys of `limits`: those of [`Limits`], but `tool_timeout` carries its unit, and `jobs_at_once` is of the tenant.
+pub(super) const LIMIT_KEYS: [&str; 13] = [
     "calls_per_turn",
     "parallel_calls",
     "result_bytes",
@@ -79,6 +93,9 @@ pub(super) const LIMIT_KEYS: [&str; 10] = [
     "message_bytes",
     "subagent_depth",
     "max_turns",
+    "calls_per_job",
+    "tokens_per_job",
+    "jobs_at_once",
 ];
 
 /// A whole number, or its default.

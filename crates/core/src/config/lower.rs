@@ -73,7 +73,7 @@ fn tenants(read: &mut Reader<'_, '_>, node: &Node) -> Option<Vec<TenantConfig>> 
 }
 
 fn tenant(read: &mut Reader<'_, '_>, node: &Node, first: &mut HashMap<String, u32>) -> Option<TenantConfig> {
-    let keys = ["id", "plugins", "lifecycle", "secrets", "groups", "limits"];
+    let keys = ["id", "plugins", "lifecycle", "secrets", "groups", "limits", "run_as"];
     let fields = read.fields(node, "a tenant", &keys)?;
     let id = read.required(&fields, "id", "a tenant", "e.g. `id: default`").and_then(|node| {
         let id = read.id(node, "a tenant's `id`")?;
@@ -105,15 +105,19 @@ fn tenant(read: &mut Reader<'_, '_>, node: &Node, first: &mut HashMap<String, u3
     };
     let limits = match fields.get("limits") {
         Some(node) => limits(read, node),
-        None => Some(Limits::default()),
+        None => Some((Limits::default(), None)),
     };
+    let run_as = optional(fields.get("run_as"), |node| run_as(read, node));
+    let (limits, jobs_at_once) = limits?;
     Some(TenantConfig {
         id: id?,
         plugins: plugins?,
         lifecycle: lifecycle?,
         secrets: Secrets::Named(secrets?),
         groups: groups?,
-        limits: limits?,
+        limits,
+        jobs_at_once,
+        run_as: run_as?,
     })
 }
 
@@ -195,6 +199,22 @@ fn secrets(read: &mut Reader<'_, '_>, node: &Node) -> Option<Vec<String>> {
         }
     }
     good.then_some(names)
+}
+
+/// The name of an OS user, or `uid:gid` where the machine has no name for it.
+fn run_as(read: &mut Reader<'_, '_>, node: &Node) -> Option<String> {
+    let text = read.filled(node, "`run_as`", false)?;
+    let part = |part: &str| {
+        let begins = part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        begins && part.len() <= 64 && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    };
+    let numbers = text.split_once(':').map(|(uid, gid)| [uid, gid].iter().all(|n| n.parse::<u32>().is_ok()));
+    if numbers.unwrap_or_else(|| part(text)) {
+        return Some(text.to_owned());
+    }
+    read.error(node.place, Code::InvalidName, format!("`run_as` is `{}`, which can't name an OS user", shown(text)))
+        .hint("write the user's name, e.g. run_as: team-a; or its numbers, run_as: \"1001:1001\"");
+    None
 }
 
 fn groups(read: &mut Reader<'_, '_>, node: &Node) -> Option<BTreeMap<String, Vec<String>>> {

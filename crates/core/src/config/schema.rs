@@ -94,12 +94,22 @@ fn tenant() -> Value {
                 "description": "People by group, for `approvers`.",
             },
             "limits": limits(),
+            "run_as": {
+                "type": "string",
+                "pattern": "^\\s*([A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9]+:[0-9]+)\\s*$",
+                "description": "The OS user that its plugins' servers run as: a name, or uid:gid. Needs root. Default: the node's own.",
+            },
         },
     })
 }
 
 fn whole(description: &str, range: &RangeInclusive<u64>, default: u32) -> Value {
     json!({"type": "integer", "minimum": range.start(), "maximum": range.end(), "default": default, "description": description})
+}
+
+/// A whole number without a default.
+fn bound(description: &str, range: &RangeInclusive<u64>) -> Value {
+    json!({"type": "integer", "minimum": range.start(), "maximum": range.end(), "description": description})
 }
 
 fn size(description: &str, default: u64) -> Value {
@@ -127,6 +137,9 @@ fn limits() -> Value {
             "message_bytes": size("One MCP message.", d.message_bytes),
             "subagent_depth": whole("How deep subagents may nest.", &bounds::SUBAGENT_DEPTH, d.subagent_depth),
             "max_turns": whole("Model turns of a job, where the agent sets none.", &bounds::MAX_TURNS, d.max_turns),
+            "calls_per_job": bound("Calls that a job's agent may ask for in all; with a further one the job fails.", &bounds::CALLS_PER_JOB),
+            "tokens_per_job": bound("Tokens of a job's model turns in all; what comes after them is not begun, and the job fails.", &bounds::TOKENS_PER_JOB),
+            "jobs_at_once": bound("Jobs of the tenant that run at once, without those of subagents.", &bounds::JOBS_AT_ONCE),
         },
     })
 }

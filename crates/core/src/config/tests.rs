@@ -22,6 +22,10 @@ tenants:
       message_bytes: 32MiB
       subagent_depth: 0
       max_turns: 50
+      calls_per_job: 200
+      tokens_per_job: 500000
+      jobs_at_once: 10
+    run_as: team-a
 store: data/hookwright.db
 engine: embedded
 socket: run/hookwright.sock
@@ -121,6 +125,12 @@ fn the_rules_of_the_file() {
         (tenant("limits: { message_bytes: 512KiB }"), &["size-range"]),
         (tenant("limits: { calls_per_turn: 0 }"), &["out-of-range"]),
         (tenant("limits: { max_turns: many }"), &["wrong-type"]),
+        (tenant("limits: { calls_per_job: 0 }"), &["out-of-range"]),
+        (tenant("limits: { tokens_per_job: 1.5 }"), &["out-of-range"]),
+        (tenant("limits: { jobs_at_once: 0 }"), &["out-of-range"]),
+        (tenant("run_as: -x"), &["invalid-name"]),
+        (tenant("run_as: \"1001:x\""), &["invalid-name"]),
+        (tenant("run_as: a b"), &["invalid-name"]),
     ];
     for (text, expected) in cases {
         assert_eq!(codes(text), *expected, "{text}");
@@ -131,9 +141,14 @@ fn the_rules_of_the_file() {
 
 #[test]
 fn every_limit_can_be_set() {
-    let keys = serde_json::to_value(Limits::default()).unwrap();
-    let known: Vec<String> = keys.as_object().unwrap().keys().map(|key| key.replace("_ms", "")).collect();
+    let all = Limits { calls_per_job: Some(1), tokens_per_job: Some(1), ..Limits::default() };
+    let keys = serde_json::to_value(all).unwrap();
+    let known = keys.as_object().unwrap().keys().map(|key| key.replace("_ms", ""));
+    let known: Vec<String> = known.chain(["jobs_at_once".to_owned()]).collect();
     assert_eq!(known, limits::LIMIT_KEYS);
+    // A job without them has the same first record as before there were any.
+    let keys = serde_json::to_value(Limits::default()).unwrap();
+    assert!(["calls_per_job", "tokens_per_job"].iter().all(|key| keys.get(key).is_none()));
 }
 
 #[test]
@@ -215,7 +230,8 @@ fn the_schema_and_the_parser_agree_wherever_one_value_is_another() {
         "tenants": [{
             "id": "a", "plugins": ["x"], "lifecycle": {"servers": ["s"], "timeout": "1s", "max_rejections": 1}, "secrets": ["A"], "groups": {"g": ["p"]},
             "limits": {"calls_per_turn": 1, "parallel_calls": 1, "result_bytes": 1000, "tool_timeout": "1s", "reason_chars": 1, "event_bytes": "1MiB",
-                "lifecycle_bytes": 1000, "message_bytes": "2MiB", "subagent_depth": 0, "max_turns": 1},
+                "lifecycle_bytes": 1000, "message_bytes": "2MiB", "subagent_depth": 0, "max_turns": 1, "calls_per_job": 1, "tokens_per_job": 1, "jobs_at_once": 1},
+            "run_as": "team-a",
         }],
         "store": "x", "engine": "embedded", "socket": "y", "log": {"filter": "info", "format": "text", "file": "z"},
     });

@@ -54,6 +54,10 @@ pub struct TenantConfig {
     pub groups: BTreeMap<String, Vec<String>>,
     /// Bounds of its jobs.
     pub limits: Limits,
+    /// How many of its jobs run at once; those of subagents don't count. Absent: as many as there are.
+    pub jobs_at_once: Option<u32>,
+    /// The OS user that its plugins' servers run as: a name, or `uid:gid`. Absent: the node's own.
+    pub run_as: Option<String>,
 }
 
 impl Default for TenantConfig {
@@ -66,6 +70,8 @@ impl Default for TenantConfig {
             secrets: Secrets::Any,
             groups: BTreeMap::new(),
             limits: Limits::default(),
+            jobs_at_once: None,
+            run_as: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod advice;
 mod compacting;
 mod external;
+mod limited;
 mod mismatch;
 mod session;
 mod turns;
@@ -50,6 +51,8 @@ pub struct Machine {
     advice: Advice,
     #[serde(default)]
     external: external::Asked,
+    #[serde(default)]
+    spent: limited::Spent,
     #[serde(skip)]
     matching: Matching,
 }
@@ -110,6 +113,7 @@ impl Machine {
             prompt: None,
             advice: Advice::default(),
             external: external::Asked::default(),
+            spent: limited::Spent::default(),
             matching: Matching::default(),
         };
         let mut out = vec![];

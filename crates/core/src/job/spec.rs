@@ -205,7 +205,7 @@ pub enum Outcome {
 /// Why a job failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobError {
-    /// `HookDenied`, `ModelFailed`, `ContextFull`, `MaxTokens`, `Refused`, `MaxTurns`, `BadOutput` or `HarnessFailed`.
+    /// `HookDenied`, `ModelFailed`, `ContextFull`, `MaxTokens`, `Refused`, `MaxTurns`, `BadOutput`, `HarnessFailed`, `CallLimit` or `TokenLimit`.
     #[serde(rename = "type")]
     pub kind: String,
     /// For people.

@@ -36,6 +36,7 @@ pub(crate) fn of_store(error: &StoreError) -> Error {
             "another process goes on with this session (job {job}), so this prompt was not taken: \
              load the session (session/load) to see what was said there, then prompt again"
         )),
+        StoreError::Full { .. } => not_now(format!("{error}: prompt again when one of them is over")),
         StoreError::NotFound { .. }
         | StoreError::Ambiguous { .. }
         | StoreError::Leased { .. }

@@ -126,6 +126,9 @@ pub struct Request {
     pub escalate: Escalate,
     /// How long the bridge waits for the reply, in milliseconds.
     pub wait_ms: u64,
+    /// The tenant whose hooks are asked, where the bridge was installed for one. Absent: the node's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 
 /// What becomes of it: one line from the node.

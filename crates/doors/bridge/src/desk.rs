@@ -288,7 +288,8 @@ fn waits(approval: &str) -> String {
     )
 }
 
-fn gone() -> String {
+/// What is told where nobody runs the job.
+pub(crate) fn gone() -> String {
     "Hookwright let nothing through: the job is no longer taken care of.".to_owned()
 }
 

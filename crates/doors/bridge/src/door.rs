@@ -136,7 +136,7 @@ impl Door {
             }
         };
         let already_held = matches!(ask.what, What::Stop { already_held: true, .. });
-        let request = Request { ask, escalate: self.escalate, wait_ms: self.wait_ms };
+        let request = Request { ask, escalate: self.escalate, wait_ms: self.wait_ms, tenant: None };
         Ok((Asked { event, moment, already_held, raw }, request))
     }
 

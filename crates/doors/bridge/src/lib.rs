@@ -28,6 +28,6 @@ pub use door::{Asked, Door, MAX_PAYLOAD_BYTES, Printed, Trouble};
 pub use harness::{Caps, Harness, Moment, Output};
 pub use probe::{PROBE_TOOL, denies, probe_payload};
 pub use session::{Claude, Codex, Launch};
-pub use sessions::{Sessions, Wiring};
+pub use sessions::{IsOf, Sessions, Wiring};
 pub use socket::exchange;
 pub use transcript::{TAIL_BYTES, last_words};

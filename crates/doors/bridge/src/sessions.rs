@@ -8,7 +8,7 @@
 //! Invariant: what is asked of a conversation without a job, and needs one, begins one: nothing goes on unrecorded.
 
 use crate::ask::{Ask, Reply, Request, What};
-use crate::desk::Desk;
+use crate::desk::{self, Desk};
 use crate::harness::Harness;
 use crate::probe::PROBE_TOOL;
 use crate::taken_up::open_calls;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Conversations that are kept at once; beyond that those without a job are forgotten.
@@ -34,16 +34,17 @@ const LOOKED_AT: u32 = 10_000;
 /// How much earlier than the bridge gives up it is answered.
 const MARGIN: Duration = Duration::from_secs(1);
 
+/// Whether a job is of a conversation.
+pub type IsOf = Box<dyn Fn(&JobRow) -> bool + Send + Sync>;
+
 /// What the bridges need of the world.
 pub trait Wiring: Send + Sync + 'static {
-    /// A job with this input, for what the harness asks.
-    fn job(&self, ask: &Ask, input: Value) -> Result<NewRun, String>;
+    /// A job with this input, for what the harness asks, and what its run needs.
+    fn job(&self, ask: &Ask, input: Value) -> Result<(NewRun, Deps), String>;
 
-    /// What its run needs.
-    fn deps(&self) -> Deps;
-
-    /// Whether a job that is not over, and that nobody runs, is of the conversation of this question and can go on here.
-    fn is_of(&self, row: &JobRow, ask: &Ask) -> bool;
+    /// What the run of a job needs that was left in the conversation of this question, and whether a job that is not over and that
+    /// nobody runs is such a one and can go on here. None where the tenant is gone.
+    fn left(&self, ask: &Ask) -> Option<(Deps, IsOf)>;
 }
 
 /// All conversations of a node.
@@ -67,6 +68,8 @@ struct Seat {
 struct Current {
     desk: Arc<Desk>,
     helpers: Arc<Helpers>,
+    /// Why nobody runs its job; known as soon as that is so.
+    broken: watch::Receiver<Option<String>>,
 }
 
 impl Sessions {
@@ -84,6 +87,18 @@ impl Sessions {
                 .try_lock()
                 .map_or(true, |current| current.as_ref().is_some_and(|now| !now.desk.job().is_over()))
         })
+    }
+
+    /// Forgets jobs that are over, and what they held. Where one ended with a no, that stands until the next prompt.
+    pub fn let_go(&self) {
+        let seats: Vec<Arc<Seat>> = lock(&self.seats).values().cloned().collect();
+        for seat in seats {
+            let Ok(mut current) = seat.current.try_lock() else { continue };
+            let done = |now: &Current| matches!(now.desk.job().stand(), Stand::Over(Outcome::Completed { .. }));
+            if current.as_ref().is_some_and(done) {
+                *current = None;
+            }
+        }
     }
 
     /// Answers one event.
@@ -117,7 +132,10 @@ impl Sessions {
             }
             (What::Prompt { .. } | What::Before { .. } | What::After { .. }, _) => {
                 match self.current(&ask, &seat).await {
-                    Ok(now) => now.desk.answer(&ask, &now.helpers, Some(wait)).await,
+                    Ok(now) => {
+                        let reply = now.desk.answer(&ask, &now.helpers, Some(wait)).await;
+                        now.explained(&ask.what, reply).await
+                    }
                     Err(why) => refused(&ask.what, why),
                 }
             }
@@ -161,7 +179,8 @@ impl Sessions {
         };
         *current = Some(now.clone());
         drop(current);
-        let admitted = tokio::time::timeout(wait, now.desk.answer(ask, &now.helpers, None)).await;
+        let asked = async { now.explained(&ask.what, now.desk.answer(ask, &now.helpers, None).await).await };
+        let admitted = tokio::time::timeout(wait, asked).await;
         match (admitted, now.desk.job().stand()) {
             (Ok(Reply::Allow), Stand::Admitted(input)) if input.as_str() != Some(text) => {
                 let why = format!("a hook changed the prompt, and {} can't take that over", ask.harness.title());
@@ -195,7 +214,15 @@ impl Sessions {
         let denied = |now: &Current| {
             matches!(now.desk.job().stand(), Stand::Over(Outcome::Failed { .. } | Outcome::Cancelled { .. }))
         };
-        let goes_on = |now: &&Current| !now.desk.job().is_over() || (ask.harness.caps().prompts && denied(now));
+        // What a job may use up is not had twice by asking on, also where no prompt begins the next one.
+        let used_up = |now: &Current| match now.desk.job().stand() {
+            Stand::Over(Outcome::Failed { error }) => error.kind == "CallLimit",
+            _ => false,
+        };
+        let goes_on = |now: &&Current| {
+            let over = now.desk.job().is_over() || now.broken.borrow().is_some();
+            !over || (ask.harness.caps().prompts && denied(now)) || used_up(now)
+        };
         if let Some(now) = current.as_ref().filter(goes_on) {
             return Ok(now.clone());
         }
@@ -209,12 +236,12 @@ impl Sessions {
         if current.is_some() || seat.looked.swap(true, Ordering::Relaxed) {
             return;
         }
-        let deps = self.wiring.deps();
+        let Some((deps, is_of)) = self.wiring.left(ask) else { return };
         let rows = match deps.store.jobs(true, LOOKED_AT).await {
             Ok(rows) => rows,
             Err(error) => return tracing::warn!("it can't be looked for a job that was left: {error}"),
         };
-        let is_left = |row: &&JobRow| !row.running && row.job.parent.is_none() && self.wiring.is_of(row, ask);
+        let is_left = |row: &&JobRow| !row.running && row.job.parent.is_none() && is_of(row);
         let Some(row) = rows.iter().filter(is_left).max_by_key(|row| row.job.created_ms) else { return };
         match resumed(deps, ask.harness, &row.job.id).await {
             Ok(now) => *current = Some(now),
@@ -224,19 +251,20 @@ impl Sessions {
     }
 
     fn begin(&self, ask: &Ask, input: Value) -> Result<Current, String> {
-        let run = self.wiring.job(ask, input)?;
-        let deps = self.wiring.deps();
+        let (run, deps) = self.wiring.job(ask, input)?;
         let (outside, arrivals) = channel();
         let helpers = Arc::new(Helpers::new(deps.clone(), run.spec.clone(), Arc::new(Silent)));
         let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
         let job = run.spec.job.clone();
+        let (breaks, broken) = watch::channel(None);
         tokio::spawn(async move {
             if let Err(error) = run_external(deps, Which::New(Box::new(run)), options, Arc::new(Silent), arrivals).await
             {
                 tracing::error!(job, "the job of a harness can't go on: {error}");
+                breaks.send_replace(Some(text::shown(&error.to_string(), 500)));
             }
         });
-        Ok(Current { desk: Arc::new(Desk::new(ask.harness, outside)), helpers })
+        Ok(Current { desk: Arc::new(Desk::new(ask.harness, outside)), helpers, broken })
     }
 }
 
@@ -247,18 +275,35 @@ async fn resumed(deps: Deps, harness: Harness, job: &str) -> Result<Current, Run
     let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
     let (spec, run) = resume_external(deps.clone(), job, options, Arc::new(Silent), arrivals).await?;
     let id = job.to_owned();
+    let (breaks, broken) = watch::channel(None);
     tokio::spawn(async move {
         if let Err(error) = run.await {
             tracing::error!(job = id, "the job of a harness can't go on: {error}");
+            breaks.send_replace(Some(text::shown(&error.to_string(), 500)));
         }
     });
     let records: Vec<Record> = texts.iter().map_while(|text| serde_json::from_str(text).ok()).collect();
     let desk = Arc::new(Desk::new(harness, outside));
     desk.take_up(open_calls(harness, &records)).await;
-    Ok(Current { desk, helpers: Arc::new(Helpers::new(deps, spec, Arc::new(Silent))) })
+    Ok(Current { desk, helpers: Arc::new(Helpers::new(deps, spec, Arc::new(Silent))), broken })
 }
 
 impl Current {
+    /// A no because nobody runs the job says why that is.
+    async fn explained(&self, what: &What, reply: Reply) -> Reply {
+        match &reply {
+            Reply::Deny { text } | Reply::Withhold { text } if *text == desk::gone() => {}
+            _ => return reply,
+        }
+        let mut broken = self.broken.clone();
+        // It is told just after its end is seen; where the job was left in order, never.
+        let why = match broken.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            Err(_) => return reply,
+        };
+        refused(what, format!("Hookwright let nothing through: {}.", why.trim_end_matches('.')))
+    }
+
     async fn leave(&self, by: &str, done: bool) {
         let _ = self.desk.job().leave(by, done).await;
         self.helpers.end().await;

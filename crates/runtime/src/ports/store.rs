@@ -25,6 +25,12 @@ pub trait Store: Send + Sync {
     /// A value's canonical text, or none where it was deleted or never stored.
     async fn blob(&self, sha256: &str) -> Result<Option<String>, StoreError>;
 
+    /// As [`Store::blob`], of a value that a job of this tenant holds; that of another tenant's jobs alone is none. A store that can't tell
+    /// whose values are whose gives none out so.
+    async fn blob_of(&self, tenant: &str, _sha256: &str) -> Result<Option<String>, StoreError> {
+        Err(StoreError::Failed(format!("this store can't tell which values are those of the tenant {tenant}")))
+    }
+
     /// Jobs, newest first. At most `limit`.
     async fn jobs(&self, unfinished_only: bool, limit: u32) -> Result<Vec<JobRow>, StoreError>;
 
@@ -307,6 +313,16 @@ pub enum StoreError {
     LeaseLost {
         /// The job.
         job: String,
+    },
+    /// The tenant has as many jobs under way as it may.
+    #[error("the tenant {tenant} has {running} jobs under way, and may have {limit} at once (jobs_at_once)")]
+    Full {
+        /// The tenant.
+        tenant: String,
+        /// Jobs that living processes run.
+        running: u64,
+        /// How many may be.
+        limit: u32,
     },
     /// The session's last job is not the one that a new job goes on with, or is not over.
     #[error("session {session} went on meanwhile with job {job}")]

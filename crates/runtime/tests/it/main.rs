@@ -8,3 +8,4 @@ mod hooks;
 mod outside;
 mod rows;
 mod support;
+mod tenants;

@@ -6,7 +6,9 @@ use super::stderr::{LastWords, drain};
 use crate::config::HostConfig;
 use crate::heard::Heard;
 use crate::said::Secrets;
+use crate::spec::RunAs;
 use crate::unasked::Unasked;
+use hookwright_core::text::escape;
 use hookwright_process::Group;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,7 @@ pub(crate) struct Child<'a> {
     pub(crate) command: &'a [String],
     pub(crate) cwd: &'a Path,
     pub(crate) env: &'a [(String, String)],
+    pub(crate) run_as: Option<&'a RunAs>,
     pub(crate) secrets: &'a Secrets,
     pub(crate) heard: &'a Arc<Heard>,
 }
@@ -53,7 +56,12 @@ impl StdioLink {
         let path = if program.contains('/') { child.cwd.join(program) } else { PathBuf::from(program) };
         // Before the first server: one that starts while the shell still does would be left behind by a kill.
         hookwright_process::ready();
-        let mut process = Command::new(path)
+        let mut command = Command::new(path);
+        if let Some(user) = child.run_as {
+            // With the user's number the standard library sheds our supplementary groups, where we are root; the group comes before.
+            command.gid(user.gid).uid(user.uid);
+        }
+        let mut process = command
             .args(args)
             .current_dir(child.cwd)
             .env_clear()
@@ -64,7 +72,7 @@ impl StdioLink {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .map_err(|e| cannot_start(program, child.cwd, &e))?;
+            .map_err(|e| cannot_start(program, &child, &e))?;
         let group = Arc::new(Group::new(process.id()));
         let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
@@ -158,9 +166,17 @@ impl Drop for StdioLink {
     }
 }
 
-fn cannot_start(program: &str, cwd: &Path, e: &std::io::Error) -> String {
-    if !cwd.is_dir() {
-        return format!("its folder {} is not there", cwd.display());
+fn cannot_start(program: &str, child: &Child<'_>, e: &std::io::Error) -> String {
+    if !child.cwd.is_dir() {
+        return format!("its folder {} is not there", child.cwd.display());
+    }
+    if let Some(user) = child.run_as
+        && e.kind() == std::io::ErrorKind::PermissionDenied
+    {
+        let (name, folder) = (escape(&user.name), child.cwd.display());
+        return format!(
+            "{program:?} can't be started as the user {name} ({e}): we must be root, and that user must be able to run it and to enter {folder}"
+        );
     }
     let hint = match e.kind() {
         // Of a script it may also be what its first line names.

@@ -221,7 +221,8 @@ impl Tool {
         let link = match &self.spec.transport {
             Transport::Stdio { command, cwd, env } => {
                 let secrets: &Secrets = &self.spec.secrets;
-                let child = Child { tool: self.id(), command, cwd, env, secrets, heard: &self.heard };
+                let run_as = self.spec.run_as.as_ref();
+                let child = Child { tool: self.id(), command, cwd, env, run_as, secrets, heard: &self.heard };
                 let link =
                     StdioLink::start(child, &self.config).map_err(|why| Failed::Otherwise(NotOpened::lasting(why)))?;
                 let running = Running { group: Arc::downgrade(link.group()), ended: link.ended().clone() };

@@ -2,7 +2,8 @@
 
 use super::{Effect, Tx};
 use crate::error::OpError;
-use crate::ops::lease;
+use crate::ops::places::AtOnce;
+use crate::ops::{lease, places};
 use crate::rows::{ID_BYTES, inbox_item, job_number, shown_id, to_json, to_sql, word};
 use hookwright_core::text::is_hidden;
 use hookwright_runtime::ports::store::{
@@ -11,7 +12,7 @@ use hookwright_runtime::ports::store::{
 use rusqlite::{OptionalExtension as _, params};
 
 /// Creates a job with its first records; its lease is taken.
-pub(crate) fn create(tx: &Tx<'_>, job: &NewJob, batch: &Batch) -> Result<(Lease, Effect), OpError> {
+pub(crate) fn create(tx: &Tx<'_>, job: &NewJob, batch: &Batch, at_once: &AtOnce) -> Result<(Lease, Effect), OpError> {
     if job.id.is_empty() || job.id.len() > ID_BYTES || job.id.chars().any(is_hidden) {
         return Err(StoreError::Failed(format!(
             "job id {:?} cannot be used: 1 to {ID_BYTES} bytes without control characters are allowed",
@@ -43,6 +44,9 @@ pub(crate) fn create(tx: &Tx<'_>, job: &NewJob, batch: &Batch) -> Result<(Lease,
     let n = tx.conn.last_insert_rowid();
     if let Some(follows) = &batch.follows {
         check_place(tx, n, job, follows)?;
+    }
+    if job.parent.is_none() {
+        places::check(tx, n, &job.tenant, at_once)?;
     }
     let lease = lease::grant(tx, n, &job.id)?;
     let effect = store(tx, n, &job.id, 0, batch)?;

@@ -2,13 +2,14 @@
 
 use super::{Effect, Tx};
 use crate::error::OpError;
+use crate::ops::places::{self, AtOnce};
 use crate::rows::{held, not_found, shown_id, to_sql};
 use hookwright_runtime::ports::store::{Lease, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 /// Takes the lease of a job that no living process holds. Time in which somebody kept the file locked, and this waited, is no silence
 /// of the holder: it could not write either.
-pub(crate) fn take(tx: &Tx<'_>, job: &str) -> Result<(Lease, Effect), OpError> {
+pub(crate) fn take(tx: &Tx<'_>, job: &str, at_once: &AtOnce) -> Result<(Lease, Effect), OpError> {
     let row = tx
         .conn
         .prepare_cached(
@@ -24,6 +25,7 @@ pub(crate) fn take(tx: &Tx<'_>, job: &str) -> Result<(Lease, Effect), OpError> {
         let holder = tx.me.describe(&holder, tx.now_ms);
         return Err(StoreError::Leased { job: shown_id(job), holder }.into());
     }
+    places::check_taken(tx, n, at_once)?;
     let lease = grant(tx, n, job)?;
     Ok((lease, Effect { took_lease: true, ..Effect::WROTE }))
 }

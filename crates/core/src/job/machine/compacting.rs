@@ -192,6 +192,7 @@ impl Machine {
             return;
         };
         let plan = *plan;
+        self.spend(fact);
         if let Some(bytes) = plan.result_bytes {
             self.compacting.cut.extend((plan.keep_from..self.messages.len()).map(|i| (i, bytes)));
         }

@@ -133,6 +133,17 @@ impl Machine {
         if !self.external.left.remove(id) {
             self.external.count += 1;
             let mut request = request.clone();
+            if let Some(error) = self.calls_used_up(1) {
+                request.refused = Some(format!(
+                    "The call to {} was not made: {}. The job ends here.",
+                    text::escape(&request.tool),
+                    error.message
+                ));
+                self.external.calls.push(Call::new(id.to_owned(), request));
+                self.answer_outside(out);
+                return self.fail(error, out);
+            }
+            self.spent.calls(1);
             let limit = self.spec.limits.calls_per_turn as usize;
             let open = self.external.calls.len() - self.external.left.len();
             if open >= limit && request.refused.is_none() {

@@ -3,6 +3,7 @@
 mod advice;
 mod compacting;
 mod external;
+mod limited;
 mod properties;
 mod session;
 

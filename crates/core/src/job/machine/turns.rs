@@ -22,6 +22,9 @@ impl Machine {
             self.fail_turn(JobError::plain("MaxTurns", message), out);
             return;
         }
+        if let Some(error) = self.tokens_used_up() {
+            return self.fail_turn(error, out);
+        }
         if self.compacts_first(out) {
             return;
         }
@@ -37,6 +40,7 @@ impl Machine {
             return;
         };
         self.note_tokens(fact);
+        self.spend(fact);
         if *stop == StopReason::Refusal {
             let message = "the model, or its provider, refused to go on".to_owned();
             return self.fail_turn(JobError::plain("Refused", message), out);
@@ -45,6 +49,11 @@ impl Machine {
             // Calls of a turn that was cut off may be cut off too: none of them is made.
             let message = format!("turn {} ran into the limit of output tokens (max_tokens)", self.turn);
             return self.fail_turn(JobError::plain("MaxTokens", message), out);
+        }
+        if !calls.is_empty()
+            && let Some(error) = self.tokens_used_up().or_else(|| self.calls_used_up(calls.len()))
+        {
+            return self.fail_turn(error, out);
         }
         self.say(Message::Assistant {
             text: text.clone(),
@@ -61,6 +70,7 @@ impl Machine {
         self.measured(*usage, *sent);
         if !calls.is_empty() {
             self.advice.worked();
+            self.spent.calls(calls.len());
             let turn = self.turn;
             let id = |i: usize| format!("t{turn}.c{i}");
             self.phase =

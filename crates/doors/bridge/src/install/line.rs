@@ -19,6 +19,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// The store whose node is asked, by its absolute path.
     pub store: PathBuf,
+    /// The tenant whose hooks are asked; none: the node's first.
+    pub tenant: Option<String>,
     /// Who decides what hooks escalate.
     pub escalate: Escalate,
     /// Seconds that the bridge waits for an answer; none: as long as the harness's own limit safely allows.
@@ -56,6 +58,9 @@ impl Launch {
             "--deadline".to_owned(),
             self.wait_s(harness, moment).to_string(),
         ];
+        if let Some(tenant) = &self.tenant {
+            words.extend(["--tenant".to_owned(), tenant.clone()]);
+        }
         if self.escalate == Escalate::Ask {
             words.extend(["--escalate".to_owned(), "ask".to_owned()]);
         }

@@ -10,6 +10,7 @@ fn launch() -> Launch {
     Launch {
         program: PathBuf::from("/opt/it's here/hookwright"),
         store: PathBuf::from("/var/lib/hookwright/hookwright.db"),
+        tenant: None,
         escalate: Escalate::Wait,
         deadline_s: None,
     }

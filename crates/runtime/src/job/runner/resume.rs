@@ -11,6 +11,7 @@ use crate::ports::store::{ApprovalState, Lease, Store, StoreError};
 use crate::replayed::replayed;
 use hookwright_core::history::ReplayError;
 use hookwright_core::job::{Command, Fact, JobSpec, Mismatch, Settlement, ToolOutcome, settle};
+use hookwright_core::text;
 use std::sync::Arc;
 
 impl Runner {
@@ -42,6 +43,14 @@ impl Runner {
         if machine.spec().job != job {
             // Another job's history under this one's name: its calls must not be made again.
             let mismatch = Mismatch::Unexpected(format!("this is the history of job {}", machine.spec().job));
+            let why = ReplayError::Mismatch { seq: 0, mismatch };
+            return Err(RunError::Replay { job: job.to_owned(), why });
+        }
+        let row = deps.store.job(job).await?;
+        if row.job.tenant != machine.spec().tenant {
+            // The row decides whose servers and secrets it gets.
+            let whose = text::shown(&machine.spec().tenant, 100);
+            let mismatch = Mismatch::Unexpected(format!("by its history it is a job of the tenant {whose}"));
             let why = ReplayError::Mismatch { seq: 0, mismatch };
             return Err(RunError::Replay { job: job.to_owned(), why });
         }

@@ -5,8 +5,8 @@ use crate::job::{CallReply, External};
 use std::collections::{BTreeSet, HashMap};
 
 /// A job of such an agent, and everything that was commanded.
-struct Desk {
-    machine: Machine,
+pub(super) struct Desk {
+    pub(super) machine: Machine,
     history: Vec<Record>,
     head: Head,
     under_way: Vec<Command>,
@@ -34,7 +34,7 @@ fn request(tool: &str, arguments: Value) -> RequestedCall {
 }
 
 impl Desk {
-    fn new(spec: JobSpec) -> Self {
+    pub(super) fn new(spec: JobSpec) -> Self {
         let (machine, fresh) = Machine::new(spec.clone()).unwrap();
         let (history, head) = (vec![], Head::default());
         let mut desk = Self { machine, history, head, under_way: vec![], told: vec![], begun: vec![] };
@@ -84,7 +84,7 @@ impl Desk {
         assert_eq!(self.machine, before);
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> String {
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> String {
         let call = request(tool, arguments);
         let id = self.machine.id_of_call(&call);
         self.fact(Fact::CallRequested { id: id.clone(), call });
@@ -92,7 +92,7 @@ impl Desk {
     }
 
     /// Ends the effect under way with this id.
-    fn ends(&mut self, effect: &str, world: &Oracle<'_>) {
+    pub(super) fn ends(&mut self, effect: &str, world: &Oracle<'_>) {
         let at = self.under_way.iter().position(|c| c.effect() == Some(effect)).unwrap_or_else(|| {
             panic!("{effect} is not under way: {:?}", self.under_way);
         });
@@ -100,14 +100,14 @@ impl Desk {
         self.fact(world(&command));
     }
 
-    fn replies(&self) -> Vec<(&str, &CallReply)> {
+    pub(super) fn replies(&self) -> Vec<(&str, &CallReply)> {
         self.told
             .iter()
             .filter_map(|c| if let Command::Answer { call, reply } = c { Some((&**call, reply)) } else { None })
             .collect()
     }
 
-    fn check_replay(&self) {
+    pub(super) fn check_replay(&self) {
         let texts: Vec<String> = texts(&self.history);
         let (machine, _) = replay(texts).unwrap();
         assert_eq!(machine, self.machine);
