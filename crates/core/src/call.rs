@@ -169,6 +169,16 @@ impl Call {
         matches!(self.state, State::Before(_) | State::Calling { .. } | State::After { .. })
     }
 
+    /// Whether it is being made.
+    pub(crate) fn is_calling(&self) -> bool {
+        matches!(self.state, State::Calling { .. })
+    }
+
+    /// Whether it was made, and its result waits for hooks or a person.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(self.state, State::After { .. } | State::AfterPerson { .. })
+    }
+
     /// Ends a call that was never begun, with what the model reads instead.
     pub(crate) fn refuse(&mut self, why: &str) {
         self.state = done_text(why.to_owned());

@@ -11,11 +11,11 @@ use crate::ports::tools::Progress;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use hookwright_core::approval;
-use hookwright_core::job::{CallReply, Command, Fact, Outcome, RequestedCall, ToolOutcome};
+use hookwright_core::job::{CallReply, Command, Fact, Machine, Outcome, RequestedCall, ToolOutcome};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::{text, visible};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -34,7 +34,9 @@ pub(super) struct Outside {
     /// Who waits for news of a call, by its id.
     news: HashMap<String, oneshot::Sender<CallNews>>,
     /// Who waits for what comes of the output.
-    output: Option<oneshot::Sender<OutputNews>>,
+    output: Vec<oneshot::Sender<OutputNews>>,
+    /// Calls that were made and whose results nobody waits for any more.
+    abandoned: BTreeSet<String>,
     /// To be told after the next commit.
     tell: Vec<Command>,
     closed: bool,
@@ -55,7 +57,8 @@ impl Outside {
             arrivals,
             preparing: FuturesUnordered::new(),
             news: HashMap::new(),
-            output: None,
+            output: vec![],
+            abandoned: BTreeSet::new(),
             tell: vec![],
             closed: false,
         }
@@ -158,25 +161,22 @@ impl Runner {
                 }
             }
             Arrival::Left { call, left } => {
-                let approval = self.machine.call_waits_for(&call).map(str::to_owned);
-                let came = match approval.filter(|_| self.machine.may_leave(&call)) {
-                    Some(approval) => {
-                        self.take(now, Fact::CallLeft { call: call.clone() })?;
-                        self.outside.as_mut().map(|outside| outside.news.remove(&call));
-                        Left::Waits { approval }
-                    }
-                    None => Left::Not,
-                };
-                let _ = left.send(came);
+                let _ = left.send(self.left(now, &call)?);
             }
             Arrival::Cancelled { call, done } => {
-                // What is not under way (any more) needs no cancelling.
-                if self.machine.knows_call(&call) {
-                    self.drop_call(&call);
-                    self.take(now, Fact::CallCancelled { call: call.clone() })?;
-                }
-                self.outside.as_mut().map(|outside| outside.news.remove(&call));
+                self.cancelled(now, &call)?;
                 let _ = done.send(());
+            }
+            Arrival::Abandoned { call, made } => {
+                let is_awaited = self.machine.knows_call(&call) && !self.machine.is_left(&call);
+                if !is_awaited || !matches!(self.left(now, &call)?, Left::Not) {
+                    return Ok(());
+                }
+                if !made && !self.machine.is_made(&call) {
+                    return self.cancelled(now, &call);
+                }
+                // Its hooks say what they have to say; where they want a person, the call is left then.
+                self.outside.as_mut().map(|outside| outside.abandoned.insert(call));
             }
             Arrival::Returned { call, made, news } => {
                 let effect = format!("{call}.call");
@@ -191,17 +191,23 @@ impl Runner {
                 }
             }
             Arrival::Output { output, news } => {
-                if self.machine.takes_output() {
-                    if let Some(outside) = &mut self.outside {
-                        outside.output = Some(news);
-                    }
+                if !self.machine.is_admitted() {
+                    return Ok(());
+                }
+                if let Some(outside) = &mut self.outside {
+                    outside.output.retain(|waits| !waits.is_closed());
+                    outside.output.push(news);
+                }
+                let (stored, _) = Stored::new(output.clone());
+                let is_other = self.machine.is_other_output(&stored);
+                if is_other {
+                    // The verdict on the one before says nothing of this one.
+                    self.drop_where(Machine::is_of_output);
+                }
+                // Else the same question is still open.
+                if is_other || self.machine.takes_output() {
                     let output = self.keep(output);
                     self.take(now, Fact::OutputOffered { output })?;
-                } else if self.machine.is_admitted()
-                    && let Some(outside) = &mut self.outside
-                {
-                    // The same question is still open: whoever asks last is told.
-                    outside.output = Some(news);
                 }
             }
             Arrival::Watches { names, moment, watched } => {
@@ -219,11 +225,52 @@ impl Runner {
         Ok(())
     }
 
+    /// Nobody waits for a call while a person is asked about it.
+    fn left(&mut self, now: u64, call: &str) -> Result<Left, RunError> {
+        let approval = self.machine.call_waits_for(call).map(str::to_owned);
+        let Some(approval) = approval.filter(|_| self.machine.may_leave(call)) else { return Ok(Left::Not) };
+        self.take(now, Fact::CallLeft { call: call.to_owned() })?;
+        self.outside.as_mut().map(|outside| outside.news.remove(call));
+        Ok(Left::Waits { approval })
+    }
+
+    /// What is not under way (any more) needs no cancelling.
+    fn cancelled(&mut self, now: u64, call: &str) -> Result<(), RunError> {
+        if self.machine.knows_call(call) {
+            self.drop_call(call);
+            self.take(now, Fact::CallCancelled { call: call.to_owned() })?;
+        }
+        self.outside.as_mut().map(|outside| outside.news.remove(call));
+        Ok(())
+    }
+
+    /// Leaves abandoned calls that have come to wait for a person.
+    pub(super) fn leave_abandoned(&mut self) -> Result<(), RunError> {
+        let Some(outside) = &mut self.outside else { return Ok(()) };
+        if outside.abandoned.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        for call in self.outside.as_mut().map(|outside| std::mem::take(&mut outside.abandoned)).unwrap_or_default() {
+            if self.machine.knows_call(&call) && matches!(self.left(now, &call)?, Left::Not) {
+                self.outside.as_mut().map(|outside| outside.abandoned.insert(call));
+            }
+        }
+        Ok(())
+    }
+
     /// A call was looked up: it is asked for now.
     fn requested(&mut self, prepared: Prepared) -> Result<(), RunError> {
         let Prepared { call, blobs, asked, progress } = prepared;
-        if !self.machine.is_admitted() {
+        // Who asked may be gone meanwhile: then nobody would hear of it.
+        if !self.machine.is_admitted() || asked.is_closed() {
             return Ok(());
+        }
+        let now = self.now();
+        while let Some(overdue) = self.machine.overdue_call() {
+            let effect = format!("{overdue}.call");
+            let outcome = ToolOutcome::Unknown { why: "the agent never told how it ended".to_owned() };
+            self.take(now, Fact::ToolReturned { effect, outcome, ms: 0.0 })?;
         }
         let id = self.machine.id_of_call(&call);
         let (sender, news) = oneshot::channel();
@@ -232,10 +279,11 @@ impl Runner {
         }
         self.workshop.telling.set(&id, progress);
         self.journal.blobs(blobs);
-        let now = self.now();
         self.take(now, Fact::CallRequested { id: id.clone(), call })?;
-        let _ = asked.send(Asked { call: id, news });
-        Ok(())
+        match asked.send(Asked { call: id, news }) {
+            Ok(()) => Ok(()),
+            Err(Asked { call, .. }) => self.arrived(Arrival::Abandoned { call, made: false }),
+        }
     }
 
     fn keep(&mut self, value: Value) -> Stored {
@@ -260,7 +308,11 @@ impl Runner {
     /// Breaks off what is under way for a call.
     fn drop_call(&mut self, call: &str) {
         self.workshop.telling.set(call, None);
-        let whose = |effect: &str| effect.strip_prefix(call).is_some_and(|rest| rest.starts_with('.'));
+        self.drop_where(|effect| effect.strip_prefix(call).is_some_and(|rest| rest.starts_with('.')));
+    }
+
+    fn drop_where(&mut self, whose: impl Fn(&str) -> bool) {
+        let whose = &whose;
         self.next.retain(|command| !command.effect().is_some_and(whose));
         self.handles.retain(|effect, handle| {
             if whose(effect) {
@@ -296,8 +348,8 @@ impl Runner {
                     }
                 }
                 Command::SendBack { hook, reason } => {
-                    if let Some(output) = outside.output.take() {
-                        let _ = output.send(OutputNews::SentBack { hook, reason });
+                    for waits in outside.output.drain(..) {
+                        let _ = waits.send(OutputNews::SentBack { hook: hook.clone(), reason: reason.clone() });
                     }
                 }
                 _ => {}
@@ -314,8 +366,8 @@ impl Runner {
             Outcome::Failed { .. } | Outcome::Cancelled { .. } => outcome.clone(),
         };
         if let Some(outside) = &mut self.outside {
-            if let Some(output) = outside.output.take() {
-                let _ = output.send(OutputNews::Over(outcome.clone()));
+            for waits in outside.output.drain(..) {
+                let _ = waits.send(OutputNews::Over(outcome.clone()));
             }
             outside.arrivals.stand.send_replace(Stand::Over(outcome));
         }

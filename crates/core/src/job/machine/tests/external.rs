@@ -313,6 +313,61 @@ fn too_many_calls_at_once_are_refused_and_said_so() {
 }
 
 #[test]
+fn calls_that_the_agent_was_let_make_take_no_place_of_others() {
+    for makes_calls in [true, false] {
+        let mut s = external(vec![], makes_calls, 0);
+        s.limits.calls_per_turn = 2;
+        let mut desk = Desk::new(s);
+        for n in 0..70 {
+            desk.call("a.x", json!({ "n": n }));
+        }
+        assert_eq!(desk.begun.len(), if makes_calls { 70 } else { 2 });
+        assert_eq!(desk.replies().len(), if makes_calls { 0 } else { 68 });
+        desk.check_replay();
+    }
+}
+
+#[test]
+fn of_too_many_calls_without_an_end_the_oldest_is_given_up() {
+    let mut desk = Desk::new(external(vec![], true, 0));
+    for n in 0..1_024 {
+        desk.call("a.x", json!({ "n": n }));
+    }
+    assert_eq!(desk.machine.overdue_call(), None);
+    desk.call("a.x", json!({}));
+    assert_eq!(desk.machine.overdue_call(), Some("c0"));
+    desk.ends("c0.call", &|c| Fact::ToolReturned {
+        effect: c.effect().unwrap().into(),
+        outcome: ToolOutcome::Unknown { why: "never told".into() },
+        ms: 0.0,
+    });
+    assert_eq!(desk.machine.overdue_call(), None);
+    assert!(!desk.machine.knows_call("c0"));
+}
+
+#[test]
+fn another_output_is_asked_about_anew_and_the_verdict_on_the_first_does_not_count_for_it() {
+    for with_person in [false, true] {
+        let mut desk = Desk::new(external(vec![hook("p.end", Moment::JobEnd, None, None)], true, 1));
+        let (a, b) = (Stored::inline(json!("A")), Stored::inline(json!("B")));
+        desk.fact(Fact::OutputOffered { output: a.clone() });
+        if with_person {
+            desk.ends("end.h0", &says(escalate()));
+        }
+        assert!(!desk.machine.is_other_output(&a) && desk.machine.is_other_output(&b));
+        desk.refuses(&Fact::OutputOffered { output: a });
+        desk.fact(Fact::OutputOffered { output: b.clone() });
+        let closed = desk.told.iter().filter(|c| matches!(c, Command::CloseApproval { .. })).count();
+        assert_eq!(closed, usize::from(with_person));
+        assert_eq!(desk.under_way.iter().map(|c| c.effect().unwrap()).collect::<Vec<_>>(), ["end2.h0"]);
+        desk.ends("end2.h0", &says(escalate()));
+        desk.ends("end2.approval", &|c| decided(c, true));
+        assert_eq!(desk.machine.outcome(), Some(&Outcome::Completed { output: b }));
+        desk.check_replay();
+    }
+}
+
+#[test]
 fn a_denied_output_sends_the_agent_back_once_and_then_ends_the_job() {
     let mut desk = Desk::new(external(vec![hook("p.end", Moment::JobEnd, None, None)], true, 1));
     let deny = || says(HookOutcome::Deny { reason: "tests are red".into() });
