@@ -31,6 +31,8 @@ pub struct Desk {
     schema: Option<Value>,
     /// The digest of the job's input, where the harness can't take over a changed one.
     input: Option<String>,
+    /// Calls that were asked about, of subagents too.
+    asked: std::sync::atomic::AtomicU64,
     /// It was seen that hooks left that input as it is.
     is_as_given: std::sync::OnceLock<()>,
 }
@@ -58,7 +60,16 @@ impl Desk {
     /// For this job.
     pub fn new(harness: Harness, job: Outside) -> Self {
         let (let_calls, subagents) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { harness, job, let_calls, subagents, schema: None, input: None, is_as_given: std::sync::OnceLock::new() }
+        Self {
+            harness,
+            job,
+            let_calls,
+            subagents,
+            schema: None,
+            input: None,
+            asked: 0.into(),
+            is_as_given: std::sync::OnceLock::new(),
+        }
     }
 
     /// Takes up what is open in a job that went on in another node before.
@@ -98,6 +109,11 @@ impl Desk {
         Ok(output)
     }
 
+    /// How many calls were asked about, whatever became of them.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(std::sync::atomic::Ordering::Acquire)
+    }
+
     /// The job.
     pub fn job(&self) -> &Outside {
         &self.job
@@ -106,6 +122,9 @@ impl Desk {
     /// Answers what the harness asks, within `wait` where people are asked; subagents have jobs of their own.
     pub async fn answer(&self, ask: &Ask, helpers: &Helpers, wait: Option<Duration>) -> Reply {
         let until = wait.map(|wait| Instant::now() + wait);
+        if matches!(ask.what, What::Before { .. }) {
+            self.asked.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        }
         match &ask.agent {
             // Nothing goes on below a job that is over.
             Some(_) if self.job.is_over() => refused(&ask.what, &self.not_taken_up()),

@@ -154,7 +154,7 @@ impl Sessions {
             return Some(seat.clone());
         }
         if seats.len() >= KEPT {
-            seats.retain(|_, seat| seat.is_kept());
+            seats.retain(|_, seat| seat.is_kept(seat.silence()));
             if seats.len() >= KEPT {
                 return None;
             }
@@ -317,8 +317,7 @@ impl Seat {
     }
 
     /// Whether it may not be forgotten for others. What was denied stays denied for as long as its harness may be there.
-    fn is_kept(&self) -> bool {
-        let silence = self.silence();
+    fn is_kept(&self, silence: Duration) -> bool {
         silence < FRESH
             || self.current.try_lock().map_or(true, |now| {
                 is_open(now.as_ref()) || (silence < GONE && now.as_ref().is_some_and(Current::is_denied))
@@ -386,3 +385,6 @@ fn refused(what: &What, text: String) -> Reply {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;
