@@ -6,7 +6,8 @@
 use crate::ask::{Agent, Ask, Call, Reply, What};
 use crate::harness::Harness;
 use crate::taken_up::{Open, open_calls};
-use hookwright_core::job::Outcome;
+use hookwright_core::job::{AsksThere, Outcome};
+use hookwright_core::verdict::Escalation;
 use hookwright_core::{event, json, text};
 use hookwright_runtime::job::Helpers;
 use hookwright_runtime::outside::{CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand};
@@ -94,13 +95,24 @@ impl Desk {
 
     /// Answers what the harness asks, within `wait` where people are asked; subagents have jobs of their own.
     pub async fn answer(&self, ask: &Ask, helpers: &Helpers, wait: Option<Duration>) -> Reply {
+        self.answer_or_ask(ask, AsksThere::No, helpers, wait).await
+    }
+
+    /// The same, where the harness may be told to ask the person at it about what hooks escalate.
+    pub(crate) async fn answer_or_ask(
+        &self,
+        ask: &Ask,
+        asks: AsksThere,
+        helpers: &Helpers,
+        wait: Option<Duration>,
+    ) -> Reply {
         let until = wait.map(|wait| Instant::now() + wait);
         match &ask.agent {
             Some(agent) => match self.of_subagent(agent, helpers).await {
-                Ok(desk) => desk.answer_own(&ask.what, until).await,
+                Ok(desk) => desk.answer_own(&ask.what, asks, until).await,
                 Err(why) => refused(&ask.what, &why),
             },
-            None => self.answer_own(&ask.what, until).await,
+            None => self.answer_own(&ask.what, asks, until).await,
         }
     }
 
@@ -123,9 +135,9 @@ impl Desk {
         Ok(desk)
     }
 
-    async fn answer_own(&self, what: &What, until: Option<Instant>) -> Reply {
+    async fn answer_own(&self, what: &What, asks: AsksThere, until: Option<Instant>) -> Reply {
         match what {
-            What::Before { call } => self.before(call, until).await,
+            What::Before { call } => self.before(call, asks, until).await,
             What::After { call, result, structured, is_error } => {
                 let made =
                     Made::Returned { result: result.clone(), structured: structured.clone(), is_error: *is_error };
@@ -142,16 +154,20 @@ impl Desk {
         }
     }
 
-    async fn before(&self, call: &Call, until: Option<Instant>) -> Reply {
-        let (asked, news) = match self.ask(call).await {
+    async fn before(&self, call: &Call, asks: AsksThere, until: Option<Instant>) -> Reply {
+        let (asked, news) = match self.ask(call, asks).await {
             Ok(asked) => (asked.call, asked.news),
             Err(Gone) => return Reply::Deny { text: self.not_taken_up() },
         };
         match self.wait(&asked, news, until).await {
-            Ok(CallNews::Make { arguments, changed }) => {
+            Ok(CallNews::Make { arguments, changed, asked: reasons }) => {
                 // What is told of it later has these arguments.
                 let made = Call { arguments: (*arguments).clone(), ..call.clone() };
                 lock(&self.let_calls).add(key(&made), asked);
+                if !reasons.is_empty() {
+                    let arguments = changed.then(|| (*arguments).clone());
+                    return Reply::AskPerson { text: question(&reasons), arguments };
+                }
                 if changed { Reply::Rewrite { arguments: (*arguments).clone() } } else { Reply::Allow }
             }
             Ok(CallNews::NotMade(text) | CallNews::Withheld(text)) | Err(text) => Reply::Deny { text },
@@ -168,7 +184,7 @@ impl Desk {
         let asked = match known {
             Some(asked) => asked,
             // It was made without having been asked about: what hooks would have said of it counts for its result.
-            None => match self.before(call, until).await {
+            None => match self.before(call, AsksThere::No, until).await {
                 Reply::Allow => match lock(&self.let_calls).take(&key(call)) {
                     Some(asked) => asked,
                     None => return Reply::Withhold { text: self.not_taken_up() },
@@ -222,7 +238,7 @@ impl Desk {
         }
     }
 
-    async fn ask(&self, call: &Call) -> Result<hookwright_runtime::outside::Asked, Gone> {
+    async fn ask(&self, call: &Call, asks: AsksThere) -> Result<hookwright_runtime::outside::Asked, Gone> {
         let fault = (!call.arguments.is_object()).then(|| "its arguments are not a JSON object".to_owned());
         self.job
             .call(CallRequest {
@@ -232,6 +248,7 @@ impl Desk {
                 arguments: call.arguments.clone(),
                 fault,
                 progress: None,
+                asks_there: asks,
             })
             .await
     }
@@ -286,6 +303,12 @@ fn waits(approval: &str) -> String {
     format!(
         "The call was not made yet: it waits for a person (approval {approval}). Ask for the same call again once it is approved; it goes through once."
     )
+}
+
+/// What the person at the harness reads.
+fn question(reasons: &[Escalation]) -> String {
+    let lines = reasons.iter().map(|Escalation { hook, reason }| format!("Hook {hook} asks for a person: {reason}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn gone() -> String {
