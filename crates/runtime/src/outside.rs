@@ -5,8 +5,9 @@
 
 use crate::ports::tools::Progress;
 use hookwright_core::event::Moment;
-use hookwright_core::job::{Outcome, ToolOutcome};
+use hookwright_core::job::{AsksThere, Outcome, ToolOutcome};
 use hookwright_core::text;
+use hookwright_core::verdict::Escalation;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -61,6 +62,8 @@ pub struct CallRequest {
     pub fault: Option<String>,
     /// Who is told how far the call has come, where it is made here.
     pub progress: Option<Progress>,
+    /// Whether the agent asks the person at it about what hooks escalate, where it makes the call itself.
+    pub asks_there: AsksThere,
 }
 
 /// A call that was taken up.
@@ -81,6 +84,8 @@ pub enum CallNews {
         arguments: Arc<Value>,
         /// Whether a hook changed them.
         changed: bool,
+        /// Who asked for a person and why, where the agent has to ask the one at it first.
+        asked: Vec<Escalation>,
     },
     /// It was not made (or, where the job was cut off, may have been): a sentence says why.
     NotMade(String),

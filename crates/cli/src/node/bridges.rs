@@ -80,11 +80,13 @@ impl Wiring for Bridges {
 
     fn is_of(&self, row: &JobRow, ask: &Ask) -> bool {
         let mut ids = [Some(&ask.session), ask.agent.as_ref().and_then(|agent| agent.parent.as_ref())].into_iter();
+        let is_its = ids.any(|id| id.is_some_and(|id| row.job.origin["conversation"] == conversation(id)));
+        if !is_its || row.job.agent != ask.harness.id() {
+            return false;
+        }
+        // Only now: the configuration is read for it.
         let own = origin(&self.settings, &self.household.tenant);
-        let is_same = |key: &str| row.job.origin[key] == own[key];
-        row.job.agent == ask.harness.id()
-            && ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(is_same)
-            && ids.any(|id| id.is_some_and(|id| row.job.origin["conversation"] == conversation(id)))
+        ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(|key| row.job.origin[key] == own[key])
     }
 
     fn deps(&self) -> Deps {

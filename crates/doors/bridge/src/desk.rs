@@ -6,7 +6,8 @@
 use crate::ask::{Agent, Ask, Call, Reply, What};
 use crate::harness::Harness;
 use crate::taken_up::{Open, open_calls};
-use hookwright_core::job::Outcome;
+use hookwright_core::job::{AsksThere, Outcome};
+use hookwright_core::verdict::Escalation;
 use hookwright_core::{event, json, text};
 use hookwright_runtime::job::Helpers;
 use hookwright_runtime::outside::{CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand};
@@ -121,6 +122,17 @@ impl Desk {
 
     /// Answers what the harness asks, within `wait` where people are asked; subagents have jobs of their own.
     pub async fn answer(&self, ask: &Ask, helpers: &Helpers, wait: Option<Duration>) -> Reply {
+        self.answer_or_ask(ask, AsksThere::No, helpers, wait).await
+    }
+
+    /// The same, where the harness may be told to ask the person at it about what hooks escalate.
+    pub(crate) async fn answer_or_ask(
+        &self,
+        ask: &Ask,
+        asks: AsksThere,
+        helpers: &Helpers,
+        wait: Option<Duration>,
+    ) -> Reply {
         let until = wait.map(|wait| Instant::now() + wait);
         if matches!(ask.what, What::Before { .. }) {
             self.asked.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
@@ -129,10 +141,10 @@ impl Desk {
             // Nothing goes on below a job that is over.
             Some(_) if self.job.is_over() => refused(&ask.what, &self.not_taken_up()),
             Some(agent) => match self.of_subagent(agent, &ask.what, helpers).await {
-                Ok(desk) => desk.answer_own(&ask.what, until).await,
+                Ok(desk) => desk.answer_own(&ask.what, asks, until).await,
                 Err(why) => refused(&ask.what, &why),
             },
-            None => self.answer_own(&ask.what, until).await,
+            None => self.answer_own(&ask.what, asks, until).await,
         }
     }
 
@@ -162,7 +174,7 @@ impl Desk {
         Ok(desk)
     }
 
-    async fn answer_own(&self, what: &What, until: Option<Instant>) -> Reply {
+    async fn answer_own(&self, what: &What, asks: AsksThere, until: Option<Instant>) -> Reply {
         if let Err(why) = self.as_given(until).await {
             if matches!(what, What::Prompt { .. }) && !self.job.is_over() {
                 let _ = self.job.leave("nobody's waiting any more", false).await;
@@ -170,7 +182,7 @@ impl Desk {
             return refused(what, &why);
         }
         match what {
-            What::Before { call } => self.before(call, until).await,
+            What::Before { call } => self.before(call, asks, until).await,
             What::After { call, result, structured, is_error } => {
                 let made =
                     Made::Returned { result: result.clone(), structured: structured.clone(), is_error: *is_error };
@@ -210,8 +222,8 @@ impl Desk {
         }
     }
 
-    async fn before(&self, call: &Call, until: Option<Instant>) -> Reply {
-        let (asked, news) = match self.ask(call).await {
+    async fn before(&self, call: &Call, asks: AsksThere, until: Option<Instant>) -> Reply {
+        let (asked, news) = match self.ask(call, asks).await {
             Ok(asked) => (asked.call, asked.news),
             Err(Gone) => return Reply::Deny { text: self.not_taken_up() },
         };
@@ -220,10 +232,14 @@ impl Desk {
         let news = self.wait(&asked, news, until).await;
         awaits.told();
         match news {
-            Ok(CallNews::Make { arguments, changed }) => {
+            Ok(CallNews::Make { arguments, changed, asked: reasons }) => {
                 // What is told of it later has these arguments.
                 let made = Call { arguments: (*arguments).clone(), ..call.clone() };
                 lock(&self.let_calls).add(key(&made), asked);
+                if !reasons.is_empty() {
+                    let arguments = changed.then(|| (*arguments).clone());
+                    return Reply::AskPerson { text: question(&reasons), arguments };
+                }
                 if changed { Reply::Rewrite { arguments: (*arguments).clone() } } else { Reply::Allow }
             }
             Ok(CallNews::NotMade(text) | CallNews::Withheld(text)) | Err(text) => Reply::Deny { text },
@@ -240,7 +256,7 @@ impl Desk {
         let asked = match known {
             Some(asked) => asked,
             // It was made without having been asked about: what hooks would have said of it counts for its result.
-            None => match self.before(call, until).await {
+            None => match self.before(call, AsksThere::No, until).await {
                 Reply::Allow => match lock(&self.let_calls).take(&key(call)) {
                     Some(asked) => asked,
                     None => return Reply::Withhold { text: self.not_taken_up() },
@@ -301,7 +317,7 @@ impl Desk {
         }
     }
 
-    async fn ask(&self, call: &Call) -> Result<hookwright_runtime::outside::Asked, Gone> {
+    async fn ask(&self, call: &Call, asks: AsksThere) -> Result<hookwright_runtime::outside::Asked, Gone> {
         let fault = (!call.arguments.is_object()).then(|| "its arguments are not a JSON object".to_owned());
         self.job
             .call(CallRequest {
@@ -311,6 +327,7 @@ impl Desk {
                 arguments: call.arguments.clone(),
                 fault,
                 progress: None,
+                asks_there: asks,
             })
             .await
     }
@@ -372,6 +389,12 @@ fn waits(approval: &str) -> String {
     format!(
         "The call was not made yet: it waits for a person (approval {approval}). Ask for the same call again once it is approved; it goes through once."
     )
+}
+
+/// What the person at the harness reads.
+fn question(reasons: &[Escalation]) -> String {
+    let lines = reasons.iter().map(|Escalation { hook, reason }| format!("Hook {hook} asks for a person: {reason}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn gone() -> String {

@@ -7,13 +7,13 @@
 //!
 //! Invariant: what is asked of a conversation without a job, and needs one, begins one: nothing goes on unrecorded.
 
-use crate::ask::{Ask, Reply, Request, What};
+use crate::ask::{Ask, Escalate, Reply, Request, What};
 use crate::desk::Desk;
 use crate::harness::Harness;
 use crate::probe::PROBE_TOOL;
 use crate::taken_up::open_calls;
 use hookwright_core::history::Record;
-use hookwright_core::job::Outcome;
+use hookwright_core::job::{AsksThere, Outcome};
 use hookwright_core::text;
 use hookwright_runtime::job::{Deps, End, Helpers, NewRun, Options, RunError, Which, resume_external, run_external};
 use hookwright_runtime::observe::Silent;
@@ -98,7 +98,8 @@ impl Sessions {
 
     /// Answers one event.
     pub async fn answer(&self, request: Request) -> Reply {
-        let Request { ask, wait_ms, .. } = request;
+        let Request { ask, wait_ms, escalate } = request;
+        let asks = if escalate == Escalate::Ask { ask.harness.caps().asks } else { AsksThere::No };
         if let What::Before { call } = &ask.what
             && call.tool == PROBE_TOOL
         {
@@ -136,7 +137,7 @@ impl Sessions {
             }
             (What::Prompt { .. } | What::Before { .. } | What::After { .. }, _) => {
                 match self.current(&ask, &seat).await {
-                    Ok(now) => now.desk.answer(&ask, &now.helpers, Some(wait)).await,
+                    Ok(now) => now.desk.answer_or_ask(&ask, asks, &now.helpers, Some(wait)).await,
                     Err(why) => refused(&ask.what, why),
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use hookwright_core::event::Moment;
-use hookwright_core::job::{Command, External, Fact, Outcome};
+use hookwright_core::job::{AsksThere, Command, External, Fact, Outcome};
 use hookwright_runtime::approvals::Decided;
 use hookwright_runtime::job::{End, Helpers, Options, RunError, Which, run_external};
 use hookwright_runtime::observe::Silent;
@@ -53,6 +53,7 @@ fn request(tool: &str, arguments: Value) -> CallRequest {
         arguments,
         fault: None,
         progress: None,
+        asks_there: AsksThere::No,
     }
 }
 
@@ -224,7 +225,10 @@ async fn a_harness_makes_its_own_calls_once_they_are_let() {
     assert_eq!(outside.is_watched(vec!["codex.Bash".into()], Moment::PostToolCall).await, Ok(true));
     let asked = outside.call(request("codex.Bash", json!({"command": "ls"}))).await.unwrap();
     let call = asked.call.clone();
-    assert_eq!(news(asked).await, CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true });
+    assert_eq!(
+        news(asked).await,
+        CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true, asked: vec![] }
+    );
     let made = Made::Returned { result: json!("secret"), structured: None, is_error: false };
     let CallNews::Result { content, changed: true, .. } = outside.returned(&call, made.clone()).await.unwrap() else {
         panic!()
@@ -234,6 +238,19 @@ async fn a_harness_makes_its_own_calls_once_they_are_let() {
     let OutputNews::Over(Outcome::Completed { output }) = outside.offer(json!("done")).await.unwrap() else { panic!() };
     assert_eq!(output.value.as_deref(), Some(&json!("done")));
     assert!(running.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_request_shares_the_batch_of_its_first_ask_and_an_answer_that_of_what_follows() {
+    for (external, tool, batches) in [(CLIENT, "git.push", 3), (HARNESS, "codex.Bash", 2)] {
+        let world = World::answering(&[Moment::PreToolCall], json!({"decision": "allow"}));
+        let store = world.store();
+        let (outside, _running) = world.external(store.clone(), world.new_job_of(JOB, Some(external)));
+        outside.admitted().await.unwrap();
+        let before = store.counters().batches;
+        news(outside.call(request(tool, json!({}))).await.unwrap()).await;
+        assert_eq!(store.counters().batches - before, batches, "{tool}");
+    }
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ impl Dialect for Cline {
         match reply {
             Reply::Allow => said(json!({"cancel": false})),
             Reply::Rewrite { arguments } => said(json!({"cancel": false, "overrideInput": arguments})),
-            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Withhold { text } | Reply::Hold { text } => {
+            Reply::Deny { text } | Reply::AskPerson { text, .. } | Reply::Withhold { text } | Reply::Hold { text } => {
                 cancel(text)
             }
             Reply::Replace { result } => cancel(&format!(

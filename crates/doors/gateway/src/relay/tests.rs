@@ -29,7 +29,7 @@ impl End {
 
     async fn hear(&mut self) -> String {
         let mut line = String::new();
-        timeout(Duration::from_secs(60), self.0.read_line(&mut line)).await.expect("a line in time").unwrap();
+        timeout(Duration::from_mins(1), self.0.read_line(&mut line)).await.expect("a line in time").unwrap();
         line.trim_end().to_owned()
     }
 
@@ -173,7 +173,7 @@ async fn what_the_client_has_set_is_set_in_a_new_session_and_its_answers_are_nob
     }
     drop(session);
     // Its end is noticed by itself; nothing was under way.
-    tokio::time::timeout(Duration::from_secs(60), async {
+    tokio::time::timeout(Duration::from_mins(1), async {
         while world.nodes.ids_from.lock().unwrap().is_empty() {
             world.client.say(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#).await;
             tokio::time::sleep(Duration::from_millis(5)).await;

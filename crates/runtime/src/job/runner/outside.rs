@@ -85,7 +85,7 @@ impl Outside {
 impl Workshop {
     /// Looks a function up and keeps the arguments of a call.
     async fn prepare(&self, request: CallRequest, asked: oneshot::Sender<Asked>) -> Prepared {
-        let CallRequest { provider_id, tool, aliases, arguments, fault, progress } = request;
+        let CallRequest { provider_id, tool, aliases, arguments, fault, progress, asks_there } = request;
         let arguments = Arc::new(arguments);
         let (stored, blob) = Stored::shared(arguments.clone());
         self.values.keep(&stored, arguments);
@@ -109,6 +109,7 @@ impl Workshop {
                 refused,
                 idempotent: false,
                 schema_sha256: None,
+                asks_there,
             }
         } else {
             if self.catalogue.is_outdated(&*self.deps.tools) || !self.catalogue.snapshot().contains_key(&tool) {
@@ -376,7 +377,7 @@ impl Runner {
 
     /// Lets the agent make a call, if its yes still holds.
     pub(super) async fn let_call(&mut self, command: Command) -> Result<(), RunError> {
-        let Command::LetCall { effect, call, tool, arguments, changed, grant } = command else { return Ok(()) };
+        let Command::LetCall { effect, call, tool, arguments, changed, grant, asked } = command else { return Ok(()) };
         if let Some(grant) = &grant {
             let (spec, name) = (self.machine.spec(), tool.to_string());
             let digest =
@@ -391,7 +392,7 @@ impl Runner {
         if let Some(outside) = &mut self.outside
             && let Some(waits) = outside.news.remove(&call)
         {
-            let _ = waits.send(CallNews::Make { arguments, changed });
+            let _ = waits.send(CallNews::Make { arguments, changed, asked });
         }
         Ok(())
     }

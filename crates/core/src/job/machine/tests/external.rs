@@ -30,6 +30,7 @@ fn request(tool: &str, arguments: Value) -> RequestedCall {
         refused: None,
         idempotent: false,
         schema_sha256: None,
+        asks_there: AsksThere::No,
     }
 }
 
@@ -507,4 +508,57 @@ proptest! {
         }
         desk.check_replay();
     }
+}
+
+#[test]
+fn an_escalation_is_asked_about_there_only_where_all_of_it_can_be_shown_and_nobody_is_named() {
+    let new = Stored::inline(json!({"command": "ls -l"}));
+    for (asks_there, changed, named, makes_calls, there) in [
+        (AsksThere::No, false, false, true, false),
+        (AsksThere::Unchanged, false, false, true, true),
+        (AsksThere::Unchanged, true, false, true, false),
+        (AsksThere::Any, true, false, true, true),
+        (AsksThere::Any, false, true, true, false),
+        (AsksThere::Any, false, false, false, false),
+    ] {
+        let mut last = hook("p.last", Moment::PreToolCall, None, None);
+        if named {
+            last.approvers = vec!["ada".into()];
+        }
+        let mut desk =
+            Desk::new(external(vec![hook("p.first", Moment::PreToolCall, None, None), last], makes_calls, 0));
+        let call = RequestedCall { asks_there, ..request("claude-code.Bash", json!({"command": "ls"})) };
+        desk.fact(Fact::CallRequested { id: "c0".into(), call });
+        let first = if changed { HookOutcome::Modify { value: new.clone(), reason: None } } else { allow() };
+        desk.ends("c0.pre.h0", &says(first));
+        desk.ends("c0.pre.h1", &says(escalate()));
+        let what = (asks_there, changed, named, makes_calls);
+        match desk.begun.last() {
+            Some(Command::LetCall { asked, grant: None, changed: told, .. }) if there => {
+                assert_eq!((asked.len(), &*asked[0].hook, &*asked[0].reason), (1, "p.last", "ask ada"), "{what:?}");
+                assert_eq!(*told, changed, "{what:?}");
+                // What the person says is not heard; that the call was made is.
+                desk.ends("c0.call", &|c| returned(c.effect().unwrap(), "a b"));
+                assert!(matches!(desk.replies()[0].1, CallReply::Result { .. }), "{what:?}");
+            }
+            Some(Command::OpenApproval { .. }) if !there => {}
+            other => panic!("{what:?}: {other:?}"),
+        }
+        desk.check_replay();
+    }
+}
+
+#[test]
+fn a_call_that_a_person_there_did_not_want_has_no_end_and_lets_the_job_end() {
+    let mut desk = Desk::new(external(vec![hook("p.check", Moment::PreToolCall, None, None)], true, 0));
+    let call = RequestedCall { asks_there: AsksThere::Any, ..request("claude-code.Bash", json!({})) };
+    desk.fact(Fact::CallRequested { id: "c0".into(), call });
+    desk.ends("c0.pre.h0", &says(escalate()));
+    desk.fact(Fact::OutputOffered { output: Stored::inline(json!("done")) });
+    assert!(matches!(desk.machine.outcome(), Some(Outcome::Completed { .. })), "{:?}", desk.machine.outcome());
+    assert_eq!(
+        text(desk.replies()[0].1),
+        "It is not known whether the call to claude-code.Bash was made: the job ended meanwhile. Check before you call it again."
+    );
+    desk.check_replay();
 }
