@@ -81,8 +81,22 @@ fn no_disk() -> Option<tempfile::TempDir> {
     tempfile::Builder::new().prefix("hookwright-bench-").tempdir_in("/dev/shm").ok()
 }
 
+/// Ends the node that a session's relay has started.
+async fn end_node(hookwright: &Path, db: &Path) -> Result<()> {
+    let ended = Command::new(hookwright).arg("stop").arg("--db").arg(db).stdout(Stdio::null()).status().await?;
+    anyhow::ensure!(ended.success(), "the node of {} did not end", db.display());
+    Ok(())
+}
+
 /// Takes the figures.
 pub(crate) async fn run(hookwright: &Path, server: &Path, folder: &Path, rounds: usize) -> Result<Group> {
+    let attached = folder.join("gateway-a.db");
+    let measured = measure(hookwright, server, folder, &attached, rounds).await;
+    end_node(hookwright, &attached).await?;
+    measured
+}
+
+async fn measure(hookwright: &Path, server: &Path, folder: &Path, attached: &Path, rounds: usize) -> Result<Group> {
     let memory = no_disk();
     let mut ways = vec![];
     let mut add = |key, name: &str, function, of, client, children| {
@@ -107,19 +121,22 @@ pub(crate) async fn run(hookwright: &Path, server: &Path, folder: &Path, rounds:
         command
     };
     let (plain, hooked) = (plugin(folder, server, false)?, plugin(folder, server, true)?);
+    let (own, attach) = (&[][..], &["--attach"][..]);
     let stdio = [
-        ("gateway_0", "through the gateway, no hook", &plain, Some(folder.join("gateway-0.db"))),
-        ("gateway_1", "through the gateway, hooked by 1", &hooked, Some(folder.join("gateway-1.db"))),
+        ("gateway_0", "through the gateway, no hook", &plain, Some(folder.join("gateway-0.db")), own),
+        ("gateway_1", "through the gateway, hooked by 1", &hooked, Some(folder.join("gateway-1.db")), own),
+        ("gateway_attach", "the same, the session in the node (--attach)", &hooked, Some(attached.to_owned()), attach),
         (
             "gateway_1_memory",
-            "the same, the store not on a disk",
+            "hooked by 1, the store not on a disk",
             &hooked,
             memory.as_ref().map(|m| m.path().join("1.db")),
+            own,
         ),
     ];
-    for (key, name, plugin, db) in stdio {
+    for (key, name, plugin, db, more) in stdio {
         let Some(db) = db else { continue };
-        let (child, _) = TokioChildProcess::builder(gateway(plugin, &db, &[])).stderr(Stdio::null()).spawn()?;
+        let (child, _) = TokioChildProcess::builder(gateway(plugin, &db, more)).stderr(Stdio::null()).spawn()?;
         let client = Arc::new(().serve(child).await.context("connect to the gateway")?);
         add(key, name, "work.echo", "gateway_direct", client, vec![]);
     }

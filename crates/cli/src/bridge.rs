@@ -8,6 +8,7 @@ use crate::exit;
 use hookwright_bridge::{
     Ask, Door, Escalate, Harness, MAX_PAYLOAD_BYTES, Printed, Reply, Request, TAIL_BYTES, Trouble, What, last_words,
 };
+use hookwright_core::text;
 use hookwright_node::Place;
 use hookwright_node::client::{self, ClientError};
 use std::ffi::OsString;
@@ -38,15 +39,25 @@ pub(crate) fn run() -> Option<ExitCode> {
     let begun = Instant::now();
     let printed = match Wanted::read(&words[1..]) {
         Ok(wanted) => wanted.answer(begun),
-        Err(why) => Door::new(Harness::ClaudeCode, None, Escalate::Wait, 0).refuse(Trouble::Own { why }),
+        Err(why) => misread(&words[1..], Trouble::Own { why }),
     };
     Some(print(&printed))
 }
 
+/// The no where the command line is not understood: that of its harness and event, which stand first. Where the harness is not known, nothing
+/// is printed that could stand beside the no of the line around us.
+fn misread(words: &[OsString], trouble: Trouble) -> Printed {
+    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
+    match word(0).and_then(|id| Harness::of(&id)) {
+        Some(harness) => Door::new(harness, word(1), Escalate::Wait, 0).refuse(trouble),
+        None => Printed { stderr: text::shown(&trouble.to_string(), 600), code: exit::USAGE, ..Printed::default() },
+    }
+}
+
 fn print(printed: &Printed) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    let written =
-        out.write_all(printed.stdout.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    let end: &[u8] = if printed.stdout.is_empty() { b"" } else { b"\n" };
+    let written = out.write_all(printed.stdout.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
     if !printed.stderr.is_empty() {
         let _ = writeln!(std::io::stderr().lock(), "{}", printed.stderr);
     }

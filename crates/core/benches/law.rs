@@ -5,7 +5,7 @@ use hookwright_core::chain::{Chain, HookOutcome, Step};
 use hookwright_core::event::{EventBody, EventHead, Moment, build};
 use hookwright_core::history::Head;
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
+use hookwright_core::job::{AgentSpec, AsksThere, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
 use hookwright_core::manifest::Match;
 use hookwright_core::message::StopReason;
 use hookwright_core::{FunctionName, Stored, answer};
@@ -64,6 +64,7 @@ fn turn(machine: &mut Machine, head: &mut Head, commands: Vec<Command>) -> Vec<C
                     refused: None,
                     idempotent: false,
                     schema_sha256: None,
+                    asks_there: AsksThere::No,
                 }],
                 stop: StopReason::ToolCalls,
                 usage: None,

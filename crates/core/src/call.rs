@@ -10,13 +10,13 @@ pub use result::{ReadResult, blocks, raw_result, read_result};
 use crate::approval::{Approval, Grant};
 use crate::chain::{Chain, Step};
 use crate::event::Moment;
-use crate::job::{Command, Fact, JobSpec, Mismatch, RequestedCall, ToolOutcome};
+use crate::job::{AsksThere, Command, Fact, JobSpec, Mismatch, RequestedCall, ToolOutcome};
 use crate::matching::Matching;
 use crate::name::FunctionName;
 use crate::question;
 use crate::stored::Stored;
 use crate::text;
-use crate::verdict::{Denial, Verdict};
+use crate::verdict::{Denial, Escalation, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -169,6 +169,16 @@ impl Call {
         matches!(self.state, State::Before(_) | State::Calling { .. } | State::After { .. })
     }
 
+    /// Whether it is being made.
+    pub(crate) fn is_calling(&self) -> bool {
+        matches!(self.state, State::Calling { .. })
+    }
+
+    /// Whether it was made, and its result waits for hooks or a person.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(self.state, State::After { .. } | State::AfterPerson { .. })
+    }
+
     /// Ends a call that was never begun, with what the model reads instead.
     pub(crate) fn refuse(&mut self, why: &str) {
         self.state = done_text(why.to_owned());
@@ -258,6 +268,10 @@ impl Call {
                 Step::Done(Verdict::Escalate { .. }) => {
                     let (command, approval) =
                         question::open(spec, Moment::PreToolCall, &chain, Some(self.about(None)), 0);
+                    if self.asks_there(spec, &approval) {
+                        self.let_call(spec, chain.value().clone(), (None, approval.reasons), out);
+                        return;
+                    }
                     out.push(command);
                     self.state = State::BeforePerson { chain, approval, opened_ms: None };
                 }
@@ -284,7 +298,28 @@ impl Call {
         }
     }
 
+    /// Whether the agent asks the person at it. Where hooks name who may decide, that person is not known to be one of them.
+    fn asks_there(&self, spec: &JobSpec, approval: &Approval) -> bool {
+        let shown = match self.request.asks_there {
+            AsksThere::No => false,
+            AsksThere::Unchanged => approval.value.same(&approval.original),
+            AsksThere::Any => true,
+        };
+        shown && approval.approvers.is_empty() && spec.agent.external.is_some_and(|external| external.makes_calls)
+    }
+
     fn call(&mut self, spec: &JobSpec, arguments: Stored, grant: Option<Grant>, out: &mut Vec<Command>) {
+        self.let_call(spec, arguments, (grant, vec![]), out);
+    }
+
+    /// Commands the call: with a yes, without anybody asked, or with who is to be asked by the agent itself.
+    fn let_call(
+        &mut self,
+        spec: &JobSpec,
+        arguments: Stored,
+        (grant, asked): (Option<Grant>, Vec<Escalation>),
+        out: &mut Vec<Command>,
+    ) {
         let Ok(tool) = FunctionName::parse(&self.request.tool) else {
             self.refuse(&format!("unknown tool: {}", text::escape(&self.request.tool)));
             return;
@@ -293,7 +328,7 @@ impl Call {
         let by_agent = spec.agent.external.is_some_and(|external| external.makes_calls);
         out.push(if by_agent {
             let changed = !arguments.same(&self.request.arguments);
-            Command::LetCall { effect, call, tool, arguments: arguments.clone(), changed, grant }
+            Command::LetCall { effect, call, tool, arguments: arguments.clone(), changed, grant, asked }
         } else {
             let idempotent = self.request.idempotent;
             Command::CallTool { effect, call, tool, arguments: arguments.clone(), idempotent, grant }

@@ -13,7 +13,7 @@ mod machine;
 mod spec;
 
 pub use command::{CallReply, Command, Settlement, settle};
-pub use fact::{Fact, ModelFault, RequestedCall, Sent, ToolOutcome};
+pub use fact::{AsksThere, Fact, ModelFault, RequestedCall, Sent, ToolOutcome};
 #[cfg(test)]
 pub(crate) use machine::tests::spec as tests_spec;
 pub use machine::{Machine, Mismatch};

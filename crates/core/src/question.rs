@@ -32,6 +32,13 @@ fn place(moment: Moment, about: Option<&AboutCall>, round: u32) -> String {
     }
 }
 
+/// Whether an effect belongs to the question whether an output may be given.
+pub(crate) fn is_of_output(effect: &str) -> bool {
+    effect.split_once('.').is_some_and(|(place, _)| {
+        place.strip_prefix("end").is_some_and(|round| round.bytes().all(|digit| digit.is_ascii_digit()))
+    })
+}
+
 /// The command that asks one hook of a chain.
 pub(crate) fn ask(
     spec: &JobSpec,

@@ -69,6 +69,12 @@ pub fn child_job(parent_job: &str, call: &str) -> String {
     format!("job_{}", &json::sha256_hex(format!("{parent_job}\n{call}").as_bytes())[..16])
 }
 
+/// The id of the job of a subagent that the parent's agent runs itself, by the agent's own id of it. One that goes on after its end has a
+/// further job: rounds count from 0.
+pub fn own_child_job(parent_job: &str, id: &str, round: u32) -> String {
+    if round == 0 { child_job(parent_job, id) } else { child_job(parent_job, &format!("{id}\n{}", round + 1)) }
+}
+
 /// The function as a model is told of it; none where the job may start nobody. `schemas` are the agents' input schemas, in their order; one
 /// that is not at hand is not told.
 pub fn function(spec: &JobSpec, schemas: &[Option<Value>]) -> Option<FunctionSpec> {

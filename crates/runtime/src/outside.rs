@@ -5,8 +5,9 @@
 
 use crate::ports::tools::Progress;
 use hookwright_core::event::Moment;
-use hookwright_core::job::{Outcome, ToolOutcome};
+use hookwright_core::job::{AsksThere, Outcome, ToolOutcome};
 use hookwright_core::text;
+use hookwright_core::verdict::Escalation;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -61,6 +62,8 @@ pub struct CallRequest {
     pub fault: Option<String>,
     /// Who is told how far the call has come, where it is made here.
     pub progress: Option<Progress>,
+    /// Whether the agent asks the person at it about what hooks escalate, where it makes the call itself.
+    pub asks_there: AsksThere,
 }
 
 /// A call that was taken up.
@@ -81,6 +84,8 @@ pub enum CallNews {
         arguments: Arc<Value>,
         /// Whether a hook changed them.
         changed: bool,
+        /// Who asked for a person and why, where the agent has to ask the one at it first.
+        asked: Vec<Escalation>,
     },
     /// It was not made (or, where the job was cut off, may have been): a sentence says why.
     NotMade(String),
@@ -143,6 +148,33 @@ pub enum OutputNews {
     },
 }
 
+/// Somebody waits for a call. Dropped before they were told, they wait no more: where a person is asked, the call is left to be asked for
+/// again; one that is not made yet is cancelled; and what was made runs through its hooks, and is left where these want a person.
+#[derive(Debug)]
+pub struct Awaits {
+    to_job: mpsc::Sender<Arrival>,
+    call: Option<String>,
+    made: bool,
+}
+
+impl Awaits {
+    /// They were told.
+    pub fn told(mut self) {
+        self.call = None;
+    }
+}
+
+impl Drop for Awaits {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (to_job, made) = (self.to_job.clone(), self.made);
+            runtime.spawn(async move { to_job.send(Arrival::Abandoned { call, made }).await });
+        }
+    }
+}
+
 /// Nothing takes up what the agent does: the job is over, or was left by its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the job no longer takes anything up")]
@@ -153,6 +185,7 @@ pub(crate) enum Arrival {
     Call { request: Box<CallRequest>, asked: oneshot::Sender<Asked> },
     Left { call: String, left: oneshot::Sender<Left> },
     Cancelled { call: String, done: oneshot::Sender<()> },
+    Abandoned { call: String, made: bool },
     Returned { call: String, made: Box<Made>, news: oneshot::Sender<CallNews> },
     Output { output: Value, news: oneshot::Sender<OutputNews> },
     Watches { names: Vec<String>, moment: Moment, watched: oneshot::Sender<bool> },
@@ -199,6 +232,12 @@ impl Outside {
         self.put(|done| Arrival::Cancelled { call: call.to_owned(), done }).await
     }
 
+    /// Whoever holds this waits for a call: for its permission, or for its result where it was `made` by the agent.
+    #[must_use]
+    pub fn awaits(&self, call: &str, made: bool) -> Awaits {
+        Awaits { to_job: self.to_job.clone(), call: Some(call.to_owned()), made }
+    }
+
     /// How a call ended that the agent made itself; what the agent is to read of it. A call that was not let is not known: `Gone`.
     pub async fn returned(&self, call: &str, made: Made) -> Result<CallNews, Gone> {
         self.put(|news| Arrival::Returned { call: call.to_owned(), made: Box::new(made), news }).await
@@ -226,6 +265,11 @@ impl Outside {
         let failed = Some(text::reason(Some(why), 2_000));
         let _ = self.to_job.send(Arrival::Gone { by: by.to_owned(), done: false, failed }).await;
         self.over().await
+    }
+
+    /// Whether both lead to the same job.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.to_job.same_channel(&other.to_job)
     }
 
     /// Whether the job is over, or was left by its process.

@@ -52,7 +52,7 @@ pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
     let harness = harness(&args.harness)?;
     let scope = scope(args.scope);
     let places = places(settings)?;
-    let launch = launch(settings, args)?;
+    let launch = launch(settings, args, harness)?;
     let targets = install::targets(harness, scope, &places).map_err(|e| failed(&e, None))?;
     let mut changes = Vec::new();
     for target in &targets {
@@ -78,6 +78,15 @@ pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
         true
     };
     limits::tell(harness, scope);
+    for target in &targets {
+        // What stands there now is read again: another program may keep the file in its memory, and write it back.
+        let stands = installed::text(&target.path)?;
+        let wanted = install::with(harness, target, stands.as_deref(), &launch).ok();
+        if stands.is_none() || wanted != stands {
+            return Err(CliError::failed(format!("{} does not hold what was written to it", shown(&target.path)))
+                .hint("another program has changed it meanwhile: end that one, then install again"));
+        }
+    }
     let probed = probe::run(settings, harness, &launch);
     Ok(if probed && trusted { exit::OK } else { exit::FAILED })
 }
@@ -182,9 +191,13 @@ fn places(settings: &Settings) -> CliResult<Places> {
     })
 }
 
-fn launch(settings: &Settings, args: &InstallArgs) -> CliResult<Launch> {
-    if args.escalate == BridgeEscalate::Ask {
-        return Err(CliError::usage("--escalate ask: a node can't hand questions to a harness's own prompt yet")
+fn launch(settings: &Settings, args: &InstallArgs, harness: Harness) -> CliResult<Launch> {
+    let escalate = match args.escalate {
+        BridgeEscalate::Wait => Escalate::Wait,
+        BridgeEscalate::Ask => Escalate::Ask,
+    };
+    if let (Escalate::Ask, Some(why)) = (escalate, limits::why_no_prompt(harness)) {
+        return Err(CliError::usage(format!("--escalate ask: {} {why}", harness.title()))
             .hint("without it they wait for an approval: `hookwright approvals list`"));
     }
     let program =
@@ -199,7 +212,7 @@ fn launch(settings: &Settings, args: &InstallArgs) -> CliResult<Launch> {
         // A name that the configuration does not know is a slip; which one a node will have is known only then.
         settings.tenant()?;
     }
-    Ok(Launch { program, store, tenant, escalate: Escalate::Wait, deadline_s: args.deadline })
+    Ok(Launch { program, store, tenant, escalate, deadline_s: args.deadline })
 }
 
 fn failed(error: &InstallError, target: Option<&Target>) -> CliError {

@@ -93,15 +93,18 @@ impl Wiring for Bridges {
     fn left(&self, ask: &Ask) -> Option<(Deps, IsOf)> {
         let present = self.now.get();
         let household = present.household(&self.tenant)?;
-        let own = origin(&present.settings, &household.tenant);
+        let (settings, tenant) = (present.settings.clone(), household.tenant.clone());
         let ids = [Some(&ask.session), ask.agent.as_ref().and_then(|agent| agent.parent.as_ref())];
         let ids: Vec<Value> = ids.into_iter().flatten().map(|id| conversation(id)).collect();
         let agent = ask.harness.id();
         let is_of = move |row: &JobRow| {
-            let is_same = |key: &str| row.job.origin[key] == own[key];
-            row.job.agent == agent
-                && ["door", "plugins", "config", "config_digest", "tenant"].into_iter().all(is_same)
-                && ids.contains(&row.job.origin["conversation"])
+            if row.job.agent != agent || !ids.contains(&row.job.origin["conversation"]) {
+                return false;
+            }
+            // Only now: the configuration is read for it.
+            let own = origin(&settings, &tenant);
+            let mut keys = ["door", "plugins", "config", "config_digest", "tenant"].into_iter();
+            keys.all(|key| row.job.origin[key] == own[key])
         };
         Some((self.deps_of(&present, household), Box::new(is_of)))
     }

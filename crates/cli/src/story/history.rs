@@ -265,10 +265,15 @@ fn begun(line: Line, command: &Command, known: &Known<'_>, look: Look) -> Line {
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }
-        Command::LetCall { tool, arguments, grant, .. } => {
-            let yes = if grant.is_some() { " (approved)" } else { "" };
+        Command::LetCall { tool, arguments, grant, asked, .. } => {
             let arguments = known.values.get(&*arguments.sha256).copied().unwrap_or(arguments);
-            let line = line.plain(&format!("lets the agent call {tool}{yes} with "));
+            let line = match (asked.first(), grant) {
+                (Some(first), _) => line
+                    .add(Role::Warn, "has the person there asked")
+                    .plain(&format!(" ({}: {}) about {tool} with ", first.hook, first.reason)),
+                (None, Some(_)) => line.plain(&format!("lets the agent call {tool} (approved) with ")),
+                (None, None) => line.plain(&format!("lets the agent call {tool} with ")),
+            };
             let room = line.room(look).max(8);
             line.plain(&values::stored(arguments, room, look))
         }

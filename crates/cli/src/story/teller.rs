@@ -29,7 +29,7 @@ use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
 use hookwright_core::text;
 use hookwright_runtime::observe::Event;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Rows of an input or a model's text that was not streamed.
 const TEXT_ROWS: usize = 12;
@@ -73,6 +73,8 @@ pub(crate) struct Teller {
     changed_calls: HashSet<String>,
     /// The functions of this turn's calls, by call.
     tools: HashMap<String, String>,
+    /// Functions about which the person at the agent is asked, and that were not seen to be called, by effect.
+    there: BTreeMap<String, String>,
     /// What people are asked, by effect.
     waiting: HashMap<String, Box<Approval>>,
     /// Text that streams.
@@ -106,6 +108,7 @@ impl Teller {
             values: HashMap::new(),
             changed_calls: HashSet::new(),
             tools: HashMap::new(),
+            there: BTreeMap::new(),
             waiting: HashMap::new(),
             flow: None,
             streamed: None,
@@ -269,7 +272,10 @@ impl Teller {
                 }
             }
             Fact::SessionEnded { answers } => self.advised("end", Point::SessionEnd, answers),
-            Fact::ToolReturned { effect, outcome, ms } => self.tool_returned(effect, outcome, *ms),
+            Fact::ToolReturned { effect, outcome, ms } => {
+                self.there.remove(effect);
+                self.tool_returned(effect, outcome, *ms);
+            }
             Fact::ApprovalDecided { effect, approve, by, verified, note, .. } => {
                 self.decided(effect, *approve, by, *verified, note.as_deref());
             }
@@ -320,9 +326,14 @@ impl Teller {
                 let asked = Asked { hook: *hook, call: call.clone(), head: head.clone() };
                 self.asked.insert(effect.clone(), asked);
             }
-            Command::CallTool { call, tool, arguments, grant, .. }
-            | Command::LetCall { call, tool, arguments, grant, .. } => {
+            Command::CallTool { call, tool, arguments, grant, .. } => {
                 self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
+            }
+            Command::LetCall { effect, call, tool, arguments, grant, asked, .. } => {
+                self.call_begun(call, &tool.to_string(), arguments, grant.is_some());
+                if !asked.is_empty() {
+                    self.asked_there(effect, &tool.to_string(), asked);
+                }
             }
             Command::OpenApproval { effect, approval } => {
                 self.waiting.insert(effect.clone(), approval.clone());
@@ -399,6 +410,9 @@ impl Teller {
             Outcome::Cancelled { by } => {
                 self.put(Line::at("end", '!').add(Role::Warn, "cancelled").plain(" by ").plain(by));
             }
+        }
+        for tool in std::mem::take(&mut self.there).into_values() {
+            self.put(Line::more().plain("asked about where the agent runs, and not seen to be made: ").plain(&tool));
         }
         for row in self.tally.rows(self.look.width - INDENT) {
             self.put(Line::more().add(Role::Dim, &row));

@@ -48,6 +48,7 @@ def call(step, who):
         log(denied=step["tool"], reads=words or inner["permissionDecisionReason"])
         return
     arguments = inner.get("updatedInput", arguments)
+    say({"type": "item.started", "item": {"id": "item_0", "type": "command_execution", "status": "in_progress"}})
     log(made=step["tool"], arguments=arguments)
     result = step.get("result", "done")
     code, answer, words = hook("PostToolUse", tool_input=arguments, tool_response=result, **about)
@@ -60,6 +61,10 @@ for step in steps["steps"]:
     if "exit" in step:
         say({"type": "turn.failed", "error": {"message": "no credit"}})
         os._exit(step["exit"])
+    elif "unasked" in step:
+        # A call of a client whose hooks were switched off.
+        say({"type": "item.started", "item": {"id": "item_1", "type": step["unasked"], "status": "in_progress"}})
+        log(unasked=step["unasked"])
     elif "hang" in step:
         import time
         time.sleep(3600)

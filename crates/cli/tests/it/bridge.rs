@@ -89,26 +89,33 @@ fn a_job_goes_on_where_its_node_was_killed_between_two_events() {
     let node = serve(&world);
     prompt(&world);
     assert_eq!(before(&world, "toolu_1", "ls", &[]), json!({}));
+    let mut below = call("toolu_s", "find");
+    below["agent_id"] = json!("s1");
+    below["agent_type"] = json!("Explore");
+    assert_eq!(event(&world, "PreToolUse", &below, &[]).json(), json!({}));
     killed(node);
     // Nobody is there: nothing goes through.
     assert!(reason(&before(&world, "toolu_2", "rm x", &[])).contains("no node"));
     let _node = serve(&world);
     assert_eq!(after(&world, "toolu_1", "ls"), json!({}), "the call that was allowed before has its end");
+    below["tool_response"] = json!({"stdout": "", "stderr": "", "interrupted": false, "isImage": false});
+    assert_eq!(event(&world, "PostToolUse", &below, &[]).json(), json!({}), "a subagent's too");
     assert_eq!(before(&world, "toolu_3", "pwd", &[]), json!({}));
     assert_eq!(after(&world, "toolu_3", "pwd"), json!({}));
     assert_eq!(stop(&world), json!({}));
-    let all = jobs(&world);
-    assert_eq!(all.len(), 1, "{all:#?}");
+    let (below, all): (Vec<Value>, Vec<Value>) =
+        jobs(&world).into_iter().partition(|job| job["parent_job"].is_string());
+    assert_eq!((all.len(), below.len()), (1, 1), "{all:#?} {below:#?}");
     assert_eq!((&all[0]["status"], &all[0]["agent"]), (&json!("completed"), &json!("claude-code")));
     let job = all[0]["job"].as_str().unwrap();
     let history = world.call(&["jobs", "history", job, "--db", "jobs.db"]).code(0);
     let asked = world.calls("policy").len();
-    assert_eq!(asked, 2, "nothing was asked again\n{history}");
+    assert_eq!(asked, 3, "nothing was asked again\n{history}");
     world.call(&["replay", job, "--db", "jobs.db"]).code(0);
     world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
     // The next prompt is the next job.
     prompt(&world);
-    assert_eq!(jobs(&world).len(), 2);
+    assert_eq!(jobs(&world).len(), 3);
 }
 
 #[test]
@@ -146,4 +153,69 @@ fn a_conversation_without_a_job_and_another_one_take_nothing_up() {
     let mut statuses: Vec<Value> = jobs(&world).into_iter().map(|job| job["status"].clone()).collect();
     statuses.sort_by_key(ToString::to_string);
     assert_eq!(statuses, ["completed", "running"]);
+}
+
+#[test]
+fn what_hooks_escalate_is_asked_in_the_harness_and_the_history_says_what_is_known_of_it() {
+    let check = json!({"cases": [
+        {"when": {"/event/arguments/command": "ls"}, "then": [says("modify", json!({"arguments": {"command": "ls -l"}}))]},
+        {"when": {}, "then": [says("allow", json!({}))]},
+    ]});
+    let world = World::with(
+        Plugin::new("p")
+            .server("policy", json!([function("check", check)]))
+            .server("second", json!([function("check", says("escalate", json!({"reason": "a “shell”"})))]))
+            .hook(json!({"on": "pre_tool_call", "call": "policy.check", "timeout": "30s"}))
+            .hook(json!({"on": "pre_tool_call", "call": "second.check", "timeout": "30s"})),
+    );
+    let _node = serve(&world);
+    prompt(&world);
+    let ask = ["--escalate", "ask"];
+    let asked = before(&world, "toolu_1", "pwd", &ask);
+    assert_eq!(
+        asked["hookSpecificOutput"],
+        json!({"hookEventName": "PreToolUse", "permissionDecision": "ask",
+            "permissionDecisionReason": "Hook second.check asks for a person: a “shell”"})
+    );
+    assert_eq!(after(&world, "toolu_1", "pwd"), json!({}), "the person said yes");
+    let changed = before(&world, "toolu_2", "ls", &ask);
+    assert_eq!(changed["hookSpecificOutput"]["updatedInput"], json!({"command": "ls -l"}), "{changed}");
+    assert_eq!(changed["hookSpecificOutput"]["permissionDecision"], "ask");
+    // Nobody hears of a no. And where nobody may be asked, an approval is waited for.
+    let mut bypassed = call("toolu_3", "rm x");
+    bypassed["permission_mode"] = json!("bypassPermissions");
+    let waits = event(&world, "PreToolUse", &bypassed, &["--escalate", "ask", "--deadline", "3"]).json();
+    assert!(reason(&waits).contains("waits for a person (approval ap_"), "{waits}");
+    assert_eq!(stop(&world), json!({}));
+    let job = jobs(&world)[0]["job"].as_str().unwrap().to_owned();
+    world.call(&["replay", &job, "--db", "jobs.db"]).code(0);
+    let history = world.call(&["jobs", "history", &job, "--db", "jobs.db"]).code(0);
+    assert!(history.out.contains("has the person there asked (second.check"), "{history}");
+    let records = world.call(&["jobs", "history", &job, "--db", "jobs.db", "--output", "json"]).code(0).json();
+    let let_calls = records["history"].as_array().unwrap().iter().filter(|r| r["command"]["do"] == "let_call");
+    let asked: Vec<&Value> = let_calls.map(|r| &r["command"]["asked"][0]["hook"]).collect();
+    assert_eq!(asked, [&json!("second.check"), &json!("second.check")], "{history}");
+    world.call(&["audit", "verify", "--db", "jobs.db"]).code(0);
+}
+
+#[test]
+fn a_harness_whose_prompt_hooks_cannot_reach_is_not_installed_with_it() {
+    let world = World::new();
+    for (harness, why) in [
+        ("codex", "asks nobody"),
+        ("gemini-cli", "was not seen to ask"),
+        ("cursor", "but not to act on it"),
+        ("opencode", "has no prompt"),
+        ("cline", "has no prompt"),
+        ("goose", "has no prompt"),
+    ] {
+        let refused = world.call(&["install", harness, "--escalate", "ask", "--dry-run"]).code(2);
+        assert!(refused.err.contains(why), "{refused}");
+    }
+    for harness in ["claude-code", "claude-agent-sdk", "copilot-cli"] {
+        let shown = world.call(&["install", harness, "--escalate", "ask", "--dry-run"]).code(0);
+        assert!(shown.out.contains("--escalate ask"), "{shown}");
+        let plain = world.call(&["install", harness, "--dry-run"]).code(0);
+        assert!(!plain.out.contains("--escalate"), "{plain}");
+    }
 }

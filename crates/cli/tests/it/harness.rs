@@ -383,6 +383,13 @@ mod codex {
             &codex(says("allow", json!({})), "pre_tool_call", &json!({"steps": [{"exit": 4}]})),
             "no credit (exit status: 4)",
         );
+        for unasked in ["command_execution", "mcp_tool_call"] {
+            let steps = json!({"steps": [{"tool": "Bash"}, {"unasked": unasked}, {"hang": true}]});
+            says_why(
+                &codex(says("allow", json!({})), "pre_tool_call", &steps),
+                "it made a call that its hooks were not asked about",
+            );
+        }
         let ended =
             codex(says("allow", json!({})), "pre_tool_call", &json!({"steps": [{"tool": "Bash"}, {"hang": true}]}));
         let running = Running::start(ended.job(&[]));

@@ -11,6 +11,7 @@ mod bad_input;
 mod bridge;
 mod commands;
 mod compaction;
+mod conversations;
 mod crash;
 mod doctor;
 mod examples;

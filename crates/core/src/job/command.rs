@@ -7,6 +7,7 @@ use crate::compaction::Plan;
 use crate::event::EventHead;
 use crate::lifecycle::{Context, Point, Skip};
 use crate::stored::Stored;
+use crate::verdict::Escalation;
 use serde::{Deserialize, Serialize};
 
 /// One effect, or the end of the job.
@@ -68,6 +69,9 @@ pub enum Command {
         /// The yes that allows it, where a person was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Grant>,
+        /// Who asked for a person and why, where the agent is to ask the one at it before it makes the call.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<Escalation>,
     },
     /// An agent that somebody else runs may begin: the hooks at the job's start have passed this input.
     Admit {

@@ -270,6 +270,30 @@ pub struct RequestedCall {
     /// SHA-256 of the function's input schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_sha256: Option<String>,
+    /// Whether whoever runs the agent asks the person at it about what hooks escalate before the call.
+    #[serde(default, skip_serializing_if = "AsksThere::is_no")]
+    pub asks_there: AsksThere,
+}
+
+/// Whether whoever runs an agent asks the person at it about what hooks escalate before a call: then no approval is opened, the agent is told
+/// to ask, and whether it made the call shows when it says how that ended (docs/decisions/0119).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AsksThere {
+    /// No: an approval is opened.
+    #[default]
+    No,
+    /// Only about arguments that no hook changed: others can't be shown there.
+    Unchanged,
+    /// About changed ones too.
+    Any,
+}
+
+impl AsksThere {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_no(&self) -> bool {
+        *self == Self::No
+    }
 }
 
 /// How a call ended.

@@ -360,7 +360,7 @@ impl Machine {
             | Phase::Finishing(_)
             | Phase::Finished(_) => return,
         };
-        let round = self.external.held();
+        let round = self.external.round();
         match chain.step() {
             Step::Ask(hook) => out.push(question::ask(&self.spec, moment, hook, &chain, None, round)),
             Step::Done(Verdict::Allow | Verdict::Modify { .. }) => self.job_chain_passed(chain.value().clone(), out),

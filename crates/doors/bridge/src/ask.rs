@@ -151,6 +151,9 @@ pub enum Reply {
     AskPerson {
         /// What they are asked.
         text: String,
+        /// The call is made with these arguments, where hooks changed them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
     },
     /// The model reads this instead of the result.
     Replace {

@@ -30,6 +30,11 @@ pub trait Dialect: Sync {
     /// A payload in neutral words.
     fn read(&self, harness: Harness, moment: Moment, raw: &Value) -> Result<Ask, Fault>;
 
+    /// Whether a person is asked there, as the harness is run now.
+    fn may_ask(&self, _raw: &Value) -> bool {
+        true
+    }
+
     /// A reply in its own words.
     fn print(&self, context: Context<'_>, reply: &Reply) -> Printed;
 

@@ -5,6 +5,7 @@
 use crate::ask::{Ask, Escalate, Reply, Request, What};
 use crate::dialects::{self, Dialect};
 use crate::harness::{Harness, Moment};
+use hookwright_core::job::AsksThere;
 use hookwright_core::{json, text};
 use serde_json::Value;
 use std::fmt;
@@ -136,7 +137,8 @@ impl Door {
             }
         };
         let already_held = matches!(ask.what, What::Stop { already_held: true, .. });
-        let request = Request { ask, escalate: self.escalate, wait_ms: self.wait_ms, tenant: None };
+        let escalate = if dialect.may_ask(&raw) { self.escalate } else { Escalate::Wait };
+        let request = Request { ask, escalate, wait_ms: self.wait_ms, tenant: None };
         Ok((Asked { event, moment, already_held, raw }, request))
     }
 
@@ -236,7 +238,11 @@ fn fitting(harness: Harness, moment: Moment, already_held: bool, reply: Reply) -
     match (moment, reply) {
         (_, Reply::Allow) => Reply::Allow,
         (Moment::Before, Reply::Rewrite { .. }) if !caps.rewrites_input => Reply::Deny { text: unchanged(harness) },
-        (Moment::Before, Reply::AskPerson { text }) if !caps.asks => Reply::Deny { text },
+        (Moment::Before, Reply::AskPerson { text, .. }) if caps.asks == AsksThere::No => Reply::Deny { text },
+        // The person must be shown what is made.
+        (Moment::Before, Reply::AskPerson { arguments: Some(_), .. }) if caps.asks != AsksThere::Any => {
+            Reply::Deny { text: unchanged(harness) }
+        }
         (Moment::Stop | Moment::SubagentStop, Reply::Hold { .. }) if already_held => Reply::Allow,
         (
             Moment::Before,

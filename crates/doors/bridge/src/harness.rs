@@ -1,5 +1,6 @@
 //! The harnesses, and what each of them lets a hook do.
 
+use hookwright_core::job::AsksThere;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,8 +61,8 @@ pub struct Caps {
     pub rewrites_output: Output,
     /// A call's failure is told to hooks, and can be replaced or withheld.
     pub failures: Output,
-    /// The harness has a prompt of its own for calls.
-    pub asks: bool,
+    /// The harness asks the person at it where a hook says so.
+    pub asks: AsksThere,
     /// A prompt can be refused; no: the session is one job.
     pub prompts: bool,
     /// A stop can be held.
@@ -140,7 +141,7 @@ impl Harness {
             rewrites_input: true,
             rewrites_output: Output::Replaced,
             failures: Output::Replaced,
-            asks: true,
+            asks: AsksThere::No,
             prompts: true,
             holds_stop: true,
             fails_closed: true,
@@ -149,16 +150,15 @@ impl Harness {
         };
         match self {
             Self::ClaudeCode | Self::ClaudeAgentSdk => {
-                Caps { rewrites_output: Output::OrEnds, failures: Output::No, ..all }
+                Caps { rewrites_output: Output::OrEnds, failures: Output::No, asks: AsksThere::Any, ..all }
             }
-            Self::Codex => Caps { asks: false, fails_closed: false, ..all },
+            Self::Codex => Caps { fails_closed: false, ..all },
             Self::GeminiCli => Caps { fails_closed: false, subagents: false, ..all },
-            Self::CopilotCli => Caps { failures: Output::No, fails_closed: false, ..all },
-            Self::OpenCode => Caps { asks: false, holds_stop: false, failures: Output::No, ..all },
+            Self::CopilotCli => Caps { failures: Output::No, fails_closed: false, asks: AsksThere::Unchanged, ..all },
+            Self::OpenCode => Caps { holds_stop: false, failures: Output::No, ..all },
             Self::Cline => Caps {
                 rewrites_output: Output::OrEnds,
                 failures: Output::OrEnds,
-                asks: false,
                 prompts: false,
                 holds_stop: false,
                 fails_closed: false,
@@ -168,7 +168,6 @@ impl Harness {
                 rewrites_input: false,
                 rewrites_output: Output::No,
                 failures: Output::No,
-                asks: false,
                 prompts: false,
                 subagents: false,
                 tested: false,

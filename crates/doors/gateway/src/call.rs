@@ -11,6 +11,7 @@ use crate::way::Way;
 use crate::wire::{self, Fault, Request};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::call::raw_result;
+use hookwright_core::job::AsksThere;
 use hookwright_core::{FunctionName, json, text};
 use hookwright_runtime::approvals::{self, Decided};
 use hookwright_runtime::outside::{CallNews, CallRequest, Left, Stand};
@@ -113,6 +114,7 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
                     arguments,
                     fault,
                     progress: visit.telling.sink(),
+                    asks_there: AsksThere::No,
                 })
                 .await;
             let Ok(asked) = asked else {

@@ -5,8 +5,10 @@
 
 mod guard;
 mod modern;
+pub(crate) mod params;
 mod reply;
 mod sessions;
+pub(crate) mod streams;
 
 use crate::desk::Listener;
 use crate::gateway::{Gateway, Options};
@@ -105,7 +107,7 @@ async fn handle(State(server): State<Arc<Server>>, method: Method, headers: Head
     };
     match method {
         Method::POST => server.post(&headers, body, slot).await,
-        Method::GET => server.get(&headers, slot),
+        Method::GET => server.get(&headers, slot).await,
         Method::DELETE => server.delete(&headers).await,
         _ => reply::empty(StatusCode::METHOD_NOT_ALLOWED),
     }
@@ -164,14 +166,17 @@ impl Server {
             return reply::refuse(StatusCode::OK, Some(&request.id), &requests::busy());
         };
         let (way, out) = Way::new();
+        let asked = session.clone();
         // On a task of its own: a connection that breaks off does not cancel.
         tokio::spawn(async move {
             let _slot = slot;
-            if let Some(answer) = requests::answer(&session, request, &way).await {
+            if let Some(answer) = requests::answer(&asked, request, &way).await {
                 way.send(answer).await;
             }
         });
-        reply::stream(out, reply::Form::Events, counted).await
+        // Older clients may take an event without words for a message.
+        let primes = header(headers, VERSION) == Some(wire::WITH_INITIALIZE[0]);
+        streams::answer(&session, out, primes, counted).await
     }
 
     async fn initialize(&self, request: &Request) -> Response {
@@ -218,8 +223,8 @@ impl Server {
         self.sessions.get(id).ok_or_else(gone)
     }
 
-    /// The stream on which a client listens.
-    fn get(&self, headers: &HeaderMap, counted: OwnedSemaphorePermit) -> Response {
+    /// The stream on which a client listens, or one that it takes up again.
+    async fn get(&self, headers: &HeaderMap, counted: OwnedSemaphorePermit) -> Response {
         if !guard::accepts(headers, "text/event-stream") {
             return reply::empty(StatusCode::NOT_ACCEPTABLE);
         }
@@ -229,6 +234,14 @@ impl Server {
         let session = match self.session(headers) {
             Ok(session) => session,
             Err(refusal) => return *refusal,
+        };
+        let counted = match header(headers, "last-event-id") {
+            Some(last) => match streams::again(&session, last, counted).await {
+                Ok(response) => return response,
+                // An event of a stream that is not known any more: from now on, then.
+                Err(counted) => counted,
+            },
+            None => counted,
         };
         let (way, out) = Way::new();
         session.desk.listen(Listener { way, subscription: None });

@@ -9,7 +9,7 @@ mod peek;
 use crate::lines::{Line, Lines};
 use crate::stdio::{Ended, LAST_WORDS, STOPPED, too_long};
 use crate::wire;
-use books::{Books, Lost};
+use books::{Books, Lost, Passing};
 use hookwright_core::text;
 use peek::Seen;
 use serde_json::json;
@@ -179,7 +179,7 @@ impl Up {
         if seen.method.as_deref() == Some("initialize") && self.hello.is_none() {
             self.hello = Some(line.clone());
         }
-        if self.client.books().is_open() && self.write(&line, &seen).await {
+        if self.write(&line, &seen).await {
             return;
         }
         // An answer or a notification is of a session that is gone.
@@ -201,9 +201,11 @@ impl Up {
     /// Whether it was written as a whole: one that was not has certainly not been begun.
     async fn write(&mut self, line: &[u8], seen: &Seen<'_>) -> bool {
         let Some((writer, _)) = &mut self.way else { return false };
-        if !self.client.books().asked(seen, line) {
-            // An answer to another session's question.
-            return true;
+        let passing = self.client.books().asked(seen, line);
+        match passing {
+            Passing::On => {}
+            Passing::Nowhere => return true,
+            Passing::Closed => return false,
         }
         let written = async {
             writer.write_all(line).await?;

@@ -3,6 +3,8 @@
 use crate::desk::Desk;
 use crate::flight::Flight;
 use crate::gateway::Gateway;
+use crate::http::params::Repeated;
+use crate::http::streams::Streams;
 use crate::job::Job;
 use crate::lists::Names;
 use crate::wire;
@@ -52,6 +54,10 @@ pub(crate) struct Session {
     /// The job's, as it is or will be.
     pub(crate) spec: JobSpec,
     pub(crate) names: Names,
+    /// What servers want repeated in HTTP headers.
+    pub(crate) repeated: Repeated,
+    /// Streams over HTTP that may be taken up again.
+    pub(crate) streams: Streams,
     /// Calls that wait for what their servers asked of the client, by the state that it brings back.
     pub(crate) parked: Mutex<HashMap<String, Flight>>,
     run: Mutex<Option<NewRun>>,
@@ -87,6 +93,8 @@ impl Session {
             tools,
             spec: run.spec.clone(),
             names: Names::default(),
+            repeated: Repeated::default(),
+            streams: Streams::default(),
             parked: Mutex::default(),
             run: Mutex::new(Some(run)),
             job: Mutex::default(),

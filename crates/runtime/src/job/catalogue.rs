@@ -1,7 +1,7 @@
 //! The functions that a job's model may call, as their servers list them.
 
 use crate::ports::tools::{ListedFunction, ToolDown, Tools};
-use hookwright_core::job::{JobSpec, RequestedCall};
+use hookwright_core::job::{AsksThere, JobSpec, RequestedCall};
 use hookwright_core::message::FunctionSpec;
 use hookwright_core::stored::Stored;
 use hookwright_core::{FunctionName, json, subagent, text, visible};
@@ -167,6 +167,7 @@ impl Catalogue {
             refused,
             idempotent: known.as_ref().is_some_and(|k| k.idempotent),
             schema_sha256: known.map(|k| k.schema_sha256),
+            asks_there: AsksThere::No,
         }
     }
 }

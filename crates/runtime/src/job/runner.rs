@@ -253,6 +253,7 @@ impl Runner {
     }
 
     async fn commit_and_go_on(&mut self, cancel: &CancellationToken) -> Result<(), RunError> {
+        self.leave_abandoned()?;
         loop {
             for record in self.commit().await? {
                 self.workshop.observer.event(Event::Recorded(&record));

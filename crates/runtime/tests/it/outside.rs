@@ -2,9 +2,9 @@
 
 use crate::support::*;
 use hookwright_core::event::Moment;
-use hookwright_core::job::{Command, External, Fact, Outcome};
+use hookwright_core::job::{AsksThere, Command, External, Fact, Outcome};
 use hookwright_runtime::approvals::Decided;
-use hookwright_runtime::job::{End, Options, RunError, Which, run_external};
+use hookwright_runtime::job::{End, Helpers, Options, RunError, Which, run_external};
 use hookwright_runtime::observe::Silent;
 use hookwright_runtime::outside::{
     Asked, CallNews, CallRequest, Gone, Left, Made, OutputNews, Outside, Stand, channel,
@@ -53,6 +53,7 @@ fn request(tool: &str, arguments: Value) -> CallRequest {
         arguments,
         fault: None,
         progress: None,
+        asks_there: AsksThere::No,
     }
 }
 
@@ -224,7 +225,10 @@ async fn a_harness_makes_its_own_calls_once_they_are_let() {
     assert_eq!(outside.is_watched(vec!["codex.Bash".into()], Moment::PostToolCall).await, Ok(true));
     let asked = outside.call(request("codex.Bash", json!({"command": "ls"}))).await.unwrap();
     let call = asked.call.clone();
-    assert_eq!(news(asked).await, CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true });
+    assert_eq!(
+        news(asked).await,
+        CallNews::Make { arguments: Arc::new(json!({"command": "ls -l"})), changed: true, asked: vec![] }
+    );
     let made = Made::Returned { result: json!("secret"), structured: None, is_error: false };
     let CallNews::Result { content, changed: true, .. } = outside.returned(&call, made.clone()).await.unwrap() else {
         panic!()
@@ -234,6 +238,19 @@ async fn a_harness_makes_its_own_calls_once_they_are_let() {
     let OutputNews::Over(Outcome::Completed { output }) = outside.offer(json!("done")).await.unwrap() else { panic!() };
     assert_eq!(output.value.as_deref(), Some(&json!("done")));
     assert!(running.await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_request_shares_the_batch_of_its_first_ask_and_an_answer_that_of_what_follows() {
+    for (external, tool, batches) in [(CLIENT, "git.push", 3), (HARNESS, "codex.Bash", 2)] {
+        let world = World::answering(&[Moment::PreToolCall], json!({"decision": "allow"}));
+        let store = world.store();
+        let (outside, _running) = world.external(store.clone(), world.new_job_of(JOB, Some(external)));
+        outside.admitted().await.unwrap();
+        let before = store.counters().batches;
+        news(outside.call(request(tool, json!({}))).await.unwrap()).await;
+        assert_eq!(store.counters().batches - before, batches, "{tool}");
+    }
 }
 
 #[tokio::test]
@@ -299,4 +316,191 @@ async fn a_job_whose_agent_is_gone_is_ended_when_it_is_resumed_without_one() {
     assert!(matches!(world.resume().await, End::Finished(Outcome::Cancelled { .. })));
     assert!(world.store().approvals(true).await.unwrap().is_empty());
     assert_eq!(world.pushes(), 0);
+}
+
+/// How many calls were left, and how many cancelled.
+fn abandons(facts: &[Fact]) -> (usize, usize) {
+    let count = |which: fn(&Fact) -> bool| facts.iter().filter(|fact| which(fact)).count();
+    (count(|f| matches!(f, Fact::CallLeft { .. })), count(|f| matches!(f, Fact::CallCancelled { .. })))
+}
+
+#[tokio::test]
+async fn a_yes_to_a_call_that_nobody_waits_for_any_more_counts_for_the_same_call_asked_for_again() {
+    let world = World::answering(&[Moment::PreToolCall], json!({"decision": "escalate", "reason": "a push"}));
+    let (outside, _running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    let asked = outside.call(push("main")).await.unwrap();
+    let awaits = outside.awaits(&asked.call, false);
+    while world.store().approvals(true).await.unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // Its bridge is killed.
+    drop((asked, awaits));
+    while abandons(&world.facts().await).0 == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(world.decide(true).await, Decided::Counted);
+    let again = outside.call(push("main")).await.unwrap();
+    assert_eq!(again.call, "c0", "no second question");
+    assert!(matches!(news(again).await, CallNews::Make { .. }));
+    assert!(world.store().approvals(true).await.unwrap().is_empty());
+    assert_eq!(abandons(&world.facts().await), (1, 0));
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_while_its_hooks_are_asked_is_cancelled() {
+    let world = World::new(&[Moment::PreToolCall], |_, _| std::future::pending());
+    let (outside, _running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    let asked = outside.call(push("main")).await.unwrap();
+    let awaits = outside.awaits(&asked.call, false);
+    drop(awaits);
+    assert!(asked.news.await.is_err(), "its news never come");
+    while abandons(&world.facts().await) != (0, 1) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // One who was told leaves nothing behind.
+    let asked = outside.call(push("other")).await.unwrap();
+    outside.awaits(&asked.call, false).told();
+    outside.cancel_call(&asked.call).await.unwrap();
+    assert_eq!(abandons(&world.facts().await), (0, 2));
+}
+
+#[tokio::test]
+async fn a_call_whose_asker_went_before_it_was_taken_up_is_none() {
+    let world = World::answering(&[Moment::PreToolCall], json!({"decision": "allow"}));
+    let (outside, _running) = world.open(CLIENT);
+    outside.admitted().await.unwrap();
+    {
+        let gone = outside.call(push("gone"));
+        let mut gone = std::pin::pin!(gone);
+        // It is in the queue, and nobody is there any more.
+        assert!(futures_util::poll!(&mut gone).is_pending());
+    }
+    assert!(matches!(news(outside.call(push("dev")).await.unwrap()).await, CallNews::Result { .. }));
+    assert_eq!(world.pushes(), 1);
+    let asked = world.facts().await.iter().filter(|f| matches!(f, Fact::CallRequested { .. })).count();
+    assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_waits_for_is_left_where_its_hooks_want_a_person() {
+    let (ask, asked) = tokio::sync::watch::channel(false);
+    let world = World::new(&[Moment::PostToolCall], move |_, _| {
+        let mut asked = asked.clone();
+        async move {
+            let _ = asked.wait_for(|go| *go).await;
+            says(json!({"decision": "escalate"}))
+        }
+    });
+    let (outside, _running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    let call = outside.call(request("codex.Bash", json!({}))).await.unwrap();
+    let id = call.call.clone();
+    assert!(matches!(news(call).await, CallNews::Make { .. }));
+    let made = Made::Returned { result: json!("kept"), structured: None, is_error: false };
+    let awaits = outside.awaits(&id, true);
+    {
+        let mut told = std::pin::pin!(outside.returned(&id, made));
+        assert!(futures_util::poll!(&mut told).is_pending());
+    }
+    drop(awaits);
+    ask.send_replace(true);
+    while abandons(&world.facts().await) != (1, 0) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(world.decide(true).await, Decided::Counted);
+    let again = outside.call(request("codex.Bash", json!({}))).await.unwrap();
+    let CallNews::Result { content, .. } = news(again).await else { panic!() };
+    assert_eq!(*content, json!("kept"));
+}
+
+#[tokio::test]
+async fn what_is_judged_is_the_output_that_was_offered_last() {
+    let world = World::answering(&[Moment::JobEnd], json!({"decision": "escalate"}));
+    let (outside, running) = world.open(HARNESS);
+    outside.admitted().await.unwrap();
+    let mut first = std::pin::pin!(outside.offer(json!("A")));
+    let first_approval = tokio::select! {
+        _ = &mut first => panic!("nobody has decided"),
+        approval = async {
+            loop {
+                if let Some(row) = world.store().approvals(true).await.unwrap().first() {
+                    return row.id.clone();
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        } => approval,
+    };
+    let mut second = std::pin::pin!(outside.offer(json!("B")));
+    tokio::select! {
+        _ = &mut second => panic!("nobody has decided"),
+        () = async {
+            while world.store().approvals(true).await.unwrap().first().is_none_or(|row| row.id == first_approval) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        } => {}
+    }
+    let store = world.store();
+    let row = store.approvals(true).await.unwrap().remove(0);
+    let say = hookwright_runtime::approvals::Say { approve: true, by: "ada".into(), verified: true, note: None };
+    let decided = hookwright_runtime::approvals::decide(&*store, &*world.clock, &row, say).await.unwrap();
+    assert_eq!(decided, Decided::Counted);
+    // Both who wait are told what became of the job.
+    for told in [first.await.unwrap(), second.await.unwrap()] {
+        let OutputNews::Over(Outcome::Completed { output }) = told else { panic!("{told:?}") };
+        assert_eq!(output.value.as_deref(), Some(&json!("B")));
+    }
+    assert!(running.await.unwrap().is_ok());
+    assert!(store.approvals(true).await.unwrap().is_empty());
+    world.records(JOB).await;
+}
+
+/// A job of a harness, and the means to open its subagents' jobs.
+fn parent(world: &World) -> (Outside, Arc<Helpers>, Running) {
+    let Which::New(new) = world.new_job_of(JOB, Some(HARNESS)) else { panic!() };
+    let helpers = Arc::new(Helpers::new(world.deps(world.store()), new.spec.clone(), Arc::new(Silent)));
+    let (outside, arrivals) = channel();
+    let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: "ada".into() };
+    let run = run_external(world.deps(world.store()), Which::New(new), options, Arc::new(Silent), arrivals);
+    let kept = helpers.clone();
+    (outside, helpers, tokio::spawn(async move { kept.beside(run).await }))
+}
+
+#[tokio::test]
+async fn subagents_end_with_their_parent_and_none_is_opened_below_one_that_is_over() {
+    let world = World::new(&[], |_, _| std::future::pending());
+    let (outside, helpers, running) = parent(&world);
+    outside.admitted().await.unwrap();
+    let child = helpers.open("a1", json!("Explore")).await.unwrap().outside;
+    child.admitted().await.unwrap();
+    outside.leave("the next prompt", false).await.unwrap();
+    assert!(running.await.unwrap().is_ok());
+    let Outcome::Cancelled { by } = child.over().await.unwrap() else { panic!() };
+    assert_eq!(by, format!("the end of {JOB}"));
+    let refused = helpers.open("a2", json!("Explore")).await.err().unwrap().to_string();
+    assert!(refused.contains("is over"), "{refused}");
+    let store = world.store();
+    assert!(store.jobs(true, 10).await.unwrap().is_empty(), "none is left unfinished");
+}
+
+#[tokio::test]
+async fn a_subagent_goes_on_after_its_output_but_not_after_a_no() {
+    let world = World::new(&[], |_, _| std::future::pending());
+    let (outside, helpers, _running) = parent(&world);
+    outside.admitted().await.unwrap();
+    let mut jobs = vec![];
+    for _ in 0..3 {
+        let child = helpers.open("a1", json!("Explore")).await.unwrap().outside;
+        child.admitted().await.unwrap();
+        assert!(matches!(child.offer(json!("done")).await, Ok(OutputNews::Over(Outcome::Completed { .. }))));
+        jobs.push(child);
+    }
+    assert_eq!(world.store().jobs(false, 10).await.unwrap().len(), 4, "each has a job of its own");
+    let child = helpers.open("a1", json!("Explore")).await.unwrap().outside;
+    child.admitted().await.unwrap();
+    child.leave("ada", false).await.unwrap();
+    let refused = helpers.open("a1", json!("Explore")).await.err().unwrap().to_string();
+    assert!(refused.contains("was cancelled"), "{refused}");
+    assert!(helpers.open("a2", json!("Explore")).await.is_ok());
 }

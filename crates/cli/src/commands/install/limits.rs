@@ -45,14 +45,25 @@ fn lines(harness: Harness, scope: Scope) -> Vec<String> {
     } else {
         say("the end of a turn: it can't be held; a denied output is only recorded as denied");
     }
-    if !caps.asks {
-        say("its own prompt: --escalate ask is a no there");
+    if why_no_prompt(harness).is_some() {
+        say("its own prompt: --escalate ask is refused");
     }
     if !caps.subagents {
         say("subagents: their calls are asked about as the main agent's");
     }
     lines.extend(switches(harness, scope).iter().map(|line| (*line).to_owned()));
     lines
+}
+
+/// Why a hook can't have the person at a harness asked; none: it can.
+pub(super) fn why_no_prompt(harness: Harness) -> Option<&'static str> {
+    match harness {
+        Harness::ClaudeCode | Harness::ClaudeAgentSdk | Harness::CopilotCli => None,
+        Harness::Codex => Some("makes a call that a hook wants asked about, and asks nobody"),
+        Harness::GeminiCli => Some("was not seen to ask where a hook says so"),
+        Harness::Cursor => Some("is documented to take that answer before calls, but not to act on it"),
+        Harness::OpenCode | Harness::Cline | Harness::Goose => Some("has no prompt that a hook can ask for"),
+    }
 }
 
 /// What switches hooks off.

@@ -18,7 +18,7 @@ pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> boo
     let before = install::commands(harness, launch).into_iter().find(|(_, moment, _)| *moment == Moment::Before);
     let Some((event, _, line)) = before else { return false };
     let payload = probe_payload(harness, event, &nonce, &settings.cwd.to_string_lossy());
-    let said = match shell(&line, &payload) {
+    let said = match shell(&line, &payload, settings, harness) {
         Ok(said) => said,
         Err(error) => {
             note(&format!("probe: FAILED: the command can't be run: {error}"));
@@ -41,13 +41,26 @@ pub(super) fn run(settings: &Settings, harness: Harness, launch: &Launch) -> boo
         note(&format!("probe: the installed command denies, but no node answered: {}", text::shown(&said.0, SHOWN)));
         note("probe: until a node runs for this store, every call is denied");
     }
+    note(&format!(
+        "probe: {} was not started: that it asks the hook shows by `{}` after its next prompt",
+        harness.title(),
+        settings.next().command("jobs list")
+    ));
     true
 }
 
 /// What the line says, and its code. Its input is small: it can be written whole before anything is read.
-fn shell(line: &str, payload: &str) -> std::io::Result<(String, Option<i32>)> {
-    let mut child = Command::new("/bin/sh")
+fn shell(line: &str, payload: &str, settings: &Settings, harness: Harness) -> std::io::Result<(String, Option<i32>)> {
+    let mut command = Command::new("/bin/sh");
+    // By it a hook tells the two apart that have one configuration.
+    if harness == Harness::ClaudeCode {
+        command.env("CLAUDE_CODE_ENTRYPOINT", "cli");
+    } else if harness == Harness::ClaudeAgentSdk {
+        command.env("CLAUDE_CODE_ENTRYPOINT", "sdk-py");
+    }
+    let mut child = command
         .args(["-c", line])
+        .current_dir(&settings.cwd)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

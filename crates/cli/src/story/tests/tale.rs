@@ -4,7 +4,7 @@ use hookwright_core::chain::HookOutcome;
 use hookwright_core::event::Moment;
 use hookwright_core::history::{Head, Record, replay};
 use hookwright_core::hooks::{Hook, HookSet};
-use hookwright_core::job::{AgentSpec, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
+use hookwright_core::job::{AgentSpec, AsksThere, Command, Fact, JobSpec, Machine, RequestedCall, ToolOutcome};
 use hookwright_core::message::{StopReason, Usage};
 use hookwright_core::name::FunctionName;
 use hookwright_core::stored::Stored;
@@ -104,6 +104,7 @@ impl Tale {
             refused: tool.starts_with("no.").then(|| format!("unknown tool: {tool}")),
             idempotent: false,
             schema_sha256: None,
+            asks_there: AsksThere::No,
         });
         let calls: Vec<_> = calls.collect();
         let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls };

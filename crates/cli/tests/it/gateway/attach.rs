@@ -75,15 +75,17 @@ fn the_first_one_starts_the_node_and_all_share_its_servers() {
 
 #[test]
 fn progress_cancels_and_long_messages_go_through() {
-    let slow = json!([{"progress": [{"progress": 1, "total": 2}], "await_cancel": true}]);
+    let line = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":1,"message":"half"}}"#;
+    let slow = json!([{"line": line}, {"await_cancel": true}]);
     let world = allowed(json!([function("echo", json!({"echo": true})), function("slow", slow)]));
     let _node = Node(&world);
     let mut client = Client::new(&world, &["--attach"]);
     let long = "é".repeat(200_000);
     let result = client.call("work.echo", json!({"s": long}));
     assert!(result["structuredContent"]["s"] == long, "{:.500}", result.to_string());
-    let id = client.send("tools/call", json!({"name": "work.slow", "arguments": {}}));
-    eventually("the call is under way", || world.calls("work").iter().any(|(name, _)| name == "slow").then_some(()));
+    let id = client.send("tools/call", json!({"name": "work.slow", "arguments": {}, "_meta": {"progressToken": "p"}}));
+    let progress = client.until("the progress", |m| m["method"] == "notifications/progress");
+    assert_eq!(progress["params"], json!({"progressToken": "p", "progress": 1, "message": "half"}));
     client.notify("notifications/cancelled", json!({"requestId": id}));
     eventually("its server is told", || world.was_cancelled("work").then_some(()));
     assert_eq!(client.call("work.echo", json!({"a": 1}))["structuredContent"], json!({"a": 1}));

@@ -275,6 +275,49 @@ fn headers_that_do_not_say_what_the_body_says_are_refused() {
 }
 
 #[test]
+fn arguments_that_a_server_wants_repeated_in_headers_are_compared() {
+    let schema = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let world = allowed(json!([{"name": "deploy", "inputSchema": schema, "behaviour": {"echo": true}}]));
+    let gateway = Gateway::start(&world, &[], &[]);
+    let call = modern(message(1, "tools/call", json!({"name": "work.deploy", "arguments": {"region": "eu", "x": 1}})));
+    let (method, name) = (("mcp-method", "tools/call"), ("mcp-name", "work.deploy"));
+    let answer = gateway.post(&[NEW, method, name, ("mcp-param-region", "eu")], &call);
+    assert_eq!(answer.result()["structuredContent"], json!({"region": "eu", "x": 1}), "{answer:?}");
+    for headers in [&[NEW, method, name][..], &[NEW, method, name, ("mcp-param-region", "us")]] {
+        let answer = gateway.post(headers, &call);
+        assert_eq!((answer.status, answer.code()), (400, Some(-32_020)), "{headers:?}");
+    }
+    assert_eq!(world.calls("work").len(), 1);
+}
+
+#[test]
+fn a_stream_that_broke_off_is_taken_up_where_it_was_heard_last() {
+    let line = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":1}}"#;
+    let slow = json!([{"line": line}, {"sleep_ms": 1_500}, {"text": "done"}]);
+    let world = allowed(json!([function("slow", slow)]));
+    let gateway = Gateway::start(&world, &[], &[]);
+    let session = gateway.hello(&[]);
+    let of = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    let mut stream = BufReader::new(gateway.send("POST", &of, &call(1, "work.slow", json!({})).to_string()));
+    let mut ids = vec![];
+    while ids.len() < 2 {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "{ids:?}");
+        ids.extend(line.trim().strip_prefix("id: ").map(str::to_owned));
+    }
+    // An event without words, and the progress.
+    assert_eq!(ids, ["0-0", "0-1"]);
+    drop(stream);
+    let again = |last: &str| gateway.request("GET", &[&of[..], &[("last-event-id", last)]].concat(), "");
+    let rest = again("0-1");
+    assert_eq!((rest.status, rest.messages.len()), (200, 1), "{rest:?}");
+    assert_eq!(text(&rest.messages[0]["result"]), "done");
+    assert_eq!(again("0-0").messages.len(), 2, "from the beginning");
+    assert_eq!(again("0-7").status, 410);
+    assert_eq!(world.calls("work").len(), 1);
+}
+
+#[test]
 fn closing_a_stream_cancels_in_the_newest_revision_and_not_in_older_ones() {
     let world = allowed(json!([function("slow", json!([{"await_cancel": true}, {"text": "x"}]))]));
     let gateway = Gateway::start(&world, &[], &[]);

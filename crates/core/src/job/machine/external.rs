@@ -6,6 +6,7 @@
 use super::{Machine, Mismatch, Phase};
 use crate::call::{Call, CallEnd, EndKind};
 use crate::job::{CallReply, Command, Fact, JobError, Outcome, RequestedCall};
+use crate::question;
 use crate::stored::Stored;
 use crate::text;
 use crate::verdict::Denial;
@@ -17,6 +18,8 @@ use std::collections::BTreeSet;
 const SINCE: u32 = 3;
 /// Calls whose answers nobody waits for: more questions than these are not left open.
 const LEFT: usize = 256;
+/// Calls that the agent may make itself and has not told the end of: of more than these, the oldest is given up.
+const LET: usize = 1_024;
 
 /// The calls that such an agent asked for and that have no answer yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +32,9 @@ pub(super) struct Asked {
     count: u64,
     /// How often a denied output sent the agent back.
     held: u32,
+    /// How often another output took the place of one that was asked about.
+    #[serde(default)]
+    replaced: u32,
 }
 
 impl Asked {
@@ -36,8 +42,9 @@ impl Asked {
         &mut self.calls
     }
 
-    pub(super) fn held(&self) -> u32 {
-        self.held
+    /// How many outputs there were before the one that is asked about.
+    pub(super) fn round(&self) -> u32 {
+        self.held + self.replaced
     }
 
     fn get(&self, id: &str) -> Option<&Call> {
@@ -70,6 +77,11 @@ impl Machine {
         self.external.left.len() < LEFT && !self.external.left.contains(call) && self.call_waits_for(call).is_some()
     }
 
+    /// Whether nobody waits for a call, which may be asked for again.
+    pub fn is_left(&self, call: &str) -> bool {
+        self.external.left.contains(call)
+    }
+
     /// Whether a call of such an agent is under way, or waits.
     pub fn knows_call(&self, call: &str) -> bool {
         self.external.get(call).is_some()
@@ -80,6 +92,17 @@ impl Machine {
         self.pending
             .iter()
             .filter_map(|p| if let Command::LetCall { call, .. } = &p.command { Some(&**call) } else { None })
+    }
+
+    /// The oldest of the calls that the agent makes itself, where it owes the ends of too many: some are never told, as those of calls
+    /// that a harness's own rules refused, that failed there, or that a person broke off.
+    pub fn overdue_call(&self) -> Option<&str> {
+        self.let_calls().nth(LET).and_then(|_| self.let_calls().next())
+    }
+
+    /// Whether a call was made, and its result waits for hooks or a person.
+    pub fn is_made(&self, call: &str) -> bool {
+        self.external.get(call).is_some_and(Call::is_made)
     }
 
     /// Whether the agent may work: the hooks at the start have passed, and the job is not over.
@@ -93,10 +116,23 @@ impl Machine {
         matches!(self.phase, Phase::External)
     }
 
+    /// Whether this is another output than the one that hooks or people are asked about now. What they say would not be said of it.
+    pub fn is_other_output(&self, output: &Stored) -> bool {
+        match &self.phase {
+            Phase::End(chain) | Phase::EndPerson { chain, .. } => !chain.original().same(output),
+            _ => false,
+        }
+    }
+
     /// The hooks at the job's start passed its input.
     pub(super) fn admit(&mut self, input: Stored, out: &mut Vec<Command>) {
         self.phase = Phase::External;
         out.push(Command::Admit { input });
+    }
+
+    /// Whether an effect belongs to the question whether an output may be given.
+    pub fn is_of_output(effect: &str) -> bool {
+        question::is_of_output(effect)
     }
 
     /// Takes what such an agent does.
@@ -114,6 +150,11 @@ impl Machine {
             }
             Fact::CallCancelled { call } if self.external.get(call).is_some() => self.withdraw(call, out),
             Fact::OutputOffered { output } if self.takes_output() => self.end(output.clone(), out),
+            Fact::OutputOffered { output } if self.is_other_output(output) => {
+                self.withdraw_pending(Self::is_of_output, out);
+                self.external.replaced += 1;
+                self.end(output.clone(), out);
+            }
             Fact::AgentLeft { by, done, failed } if !matches!(self.phase, Phase::Finishing(_) | Phase::Finished(_)) => {
                 let outcome = if let Some(why) = failed {
                     Outcome::Failed { error: JobError::plain("HarnessFailed", format!("{by}: {why}")) }
@@ -145,7 +186,11 @@ impl Machine {
             }
             self.spent.calls(1);
             let limit = self.spec.limits.calls_per_turn as usize;
-            let open = self.external.calls.len() - self.external.left.len();
+            // What the agent was allowed is its own affair: the ends of some calls are never told.
+            let by_agent = self.spec.agent.external.is_some_and(|external| external.makes_calls);
+            let Asked { calls, left, .. } = &self.external;
+            let holds = |call: &&Call| !(left.contains(call.id()) || by_agent && call.is_calling());
+            let open = calls.iter().filter(holds).count();
             if open >= limit && request.refused.is_none() {
                 request.refused = Some(format!(
                     "The call to {} was not made: {limit} calls of this job are under way. Call it again when one has ended.",
@@ -178,15 +223,18 @@ impl Machine {
 
     /// Drops a call with everything that is under way for it.
     fn withdraw(&mut self, id: &str, out: &mut Vec<Command>) {
-        let whose = |command: &Command| {
-            command.effect().is_some_and(|e| e.strip_prefix(id).is_some_and(|rest| rest.starts_with('.')))
-        };
+        self.withdraw_pending(|effect| effect.strip_prefix(id).is_some_and(|rest| rest.starts_with('.')), out);
+        self.external.remove(id);
+    }
+
+    /// Drops effects that are under way, and closes the questions among them.
+    fn withdraw_pending(&mut self, effects: impl Fn(&str) -> bool, out: &mut Vec<Command>) {
+        let whose = |command: &Command| command.effect().is_some_and(&effects);
         out.extend(self.pending.iter().filter(|p| p.begun && whose(&p.command)).filter_map(|p| match &p.command {
             Command::OpenApproval { approval, .. } => Some(Command::CloseApproval { approval: approval.id.clone() }),
             _ => None,
         }));
         self.pending.retain(|p| !whose(&p.command));
-        self.external.remove(id);
     }
 
     /// Whether a denied output sends the agent back to work.

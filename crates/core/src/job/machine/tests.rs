@@ -11,7 +11,7 @@ use super::*;
 use crate::chain::HookOutcome;
 use crate::history::{Head, Record, replay};
 use crate::hooks::{Hook, HookSet, tests::hook};
-use crate::job::{AgentSpec, RequestedCall, ToolOutcome};
+use crate::job::{AgentSpec, AsksThere, RequestedCall, ToolOutcome};
 use crate::json;
 use crate::lifecycle::{LifecycleAnswer, LifecycleOutcome, LifecycleSpec};
 use crate::message::{StopReason, Usage};
@@ -52,6 +52,7 @@ fn turn(effect: &str, text: &str, calls: &[(&str, Value)]) -> Fact {
                 refused: None,
                 idempotent: false,
                 schema_sha256: None,
+                asks_there: AsksThere::No,
             })
             .collect(),
         stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls },

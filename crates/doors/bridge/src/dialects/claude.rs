@@ -41,6 +41,11 @@ impl Dialect for Claude {
         read(harness, moment, fields, "prompt_id", server)
     }
 
+    /// In other modes something else than a person may say yes: a classifier, or nobody.
+    fn may_ask(&self, raw: &Value) -> bool {
+        matches!(raw["permission_mode"].as_str(), Some("default" | "acceptEdits" | "plan"))
+    }
+
     fn print(&self, context: Context<'_>, reply: &Reply) -> Printed {
         let inside = |mut more: Value| {
             more["hookEventName"] = context.event.into();
@@ -56,8 +61,12 @@ impl Dialect for Claude {
             }
             // Without a decision: Claude Code's own rules still say whether the rewritten call may be made.
             Reply::Rewrite { arguments } => said(inside(json!({"updatedInput": arguments}))),
-            Reply::AskPerson { text } => {
-                said(inside(json!({"permissionDecision": "ask", "permissionDecisionReason": text})))
+            Reply::AskPerson { text, arguments } => {
+                let mut more = json!({"permissionDecision": "ask", "permissionDecisionReason": text});
+                if let Some(arguments) = arguments {
+                    more["updatedInput"] = arguments.clone();
+                }
+                said(inside(more))
             }
             Reply::Replace { result } => replaced(context, result, &as_text(result), &inside),
             Reply::Withhold { text } => replaced(context, &Value::String(text.clone()), text, &inside),

@@ -56,7 +56,8 @@ impl Dialect for Cline {
             Moment::End => What::Ended { reason: fields.owned("reason")? },
         };
         let id = fields.name("agent_id")?.to_owned();
-        let agent = fields.owned("parent_agent_id")?.map(|parent| Agent { id, kind: None, parent: Some(parent) });
+        // What is told as its parent is an agent; the conversation is that of the root.
+        let agent = fields.owned("parent_agent_id")?.map(|_| Agent { id, kind: None, parent: None });
         let root = fields.inner("sessionContext")?.map(|session| session.owned("rootSessionId")).transpose()?.flatten();
         let session = root.map_or_else(|| fields.name("taskId").map(str::to_owned), Ok)?;
         let cwd = raw["workspaceRoots"][0].as_str().map(str::to_owned);
@@ -68,7 +69,7 @@ impl Dialect for Cline {
         match reply {
             Reply::Allow => said(json!({"cancel": false})),
             Reply::Rewrite { arguments } => said(json!({"cancel": false, "overrideInput": arguments})),
-            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Withhold { text } | Reply::Hold { text } => {
+            Reply::Deny { text } | Reply::AskPerson { text, .. } | Reply::Withhold { text } | Reply::Hold { text } => {
                 cancel(text)
             }
             Reply::Replace { result } => cancel(&format!(

@@ -38,7 +38,7 @@ impl Dialect for Codex {
         match reply {
             Reply::Allow => nothing(),
             Reply::Deny { text } if context.moment == Moment::Prompt => refused(block(text), text),
-            Reply::Deny { text } | Reply::AskPerson { text } => deny(text),
+            Reply::Deny { text } | Reply::AskPerson { text, .. } => deny(text),
             Reply::Rewrite { arguments } if takes(context.raw, arguments) => {
                 said(inside(json!({"permissionDecision": "allow", "updatedInput": arguments})))
             }

@@ -70,7 +70,9 @@ impl Dialect for Copilot {
                 refused(json!({"permissionDecision": "deny", "permissionDecisionReason": text}), text)
             }
             Reply::Rewrite { arguments } => said(json!({"modifiedArgs": arguments})),
-            Reply::AskPerson { text } => said(json!({"permissionDecision": "ask", "permissionDecisionReason": text})),
+            Reply::AskPerson { text, .. } => {
+                said(json!({"permissionDecision": "ask", "permissionDecisionReason": text}))
+            }
             Reply::Replace { result } => modified(as_text(result)),
             Reply::Withhold { text } => modified(text.clone()),
             Reply::Hold { text } => said(json!({"decision": "block", "reason": text})),

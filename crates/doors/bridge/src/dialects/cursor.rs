@@ -70,11 +70,8 @@ impl Dialect for Cursor {
             Reply::Deny { text } if context.moment == Moment::Prompt => {
                 said(json!({"continue": false, "user_message": text}))
             }
-            Reply::Deny { text } => deny(text),
+            Reply::Deny { text } | Reply::AskPerson { text, .. } => deny(text),
             Reply::Rewrite { arguments } => said(json!({"permission": "allow", "updated_input": arguments})),
-            Reply::AskPerson { text } => {
-                said(json!({"permission": "ask", "user_message": text, "agent_message": text}))
-            }
             Reply::Replace { result } if is_mcp(context.raw) => replaced(&as_text(result)),
             Reply::Withhold { text } if is_mcp(context.raw) => replaced(text),
             // Its own tools' results can't be replaced: the model is told beside them.

@@ -58,7 +58,7 @@ impl Dialect for Gemini {
         let deny = |text: &str| json!({"decision": "deny", "reason": text});
         match reply {
             Reply::Allow => nothing(),
-            Reply::Deny { text } => refused(deny(text), text),
+            Reply::Deny { text } | Reply::AskPerson { text, .. } => refused(deny(text), text),
             Reply::Rewrite { arguments } if drops_a_key(context.raw.get("tool_input"), arguments) => {
                 let text = unchanged(Harness::GeminiCli);
                 refused(deny(&text), &text)
@@ -66,7 +66,6 @@ impl Dialect for Gemini {
             Reply::Rewrite { arguments } => {
                 said(json!({"hookSpecificOutput": {"hookEventName": context.event, "tool_input": arguments}}))
             }
-            Reply::AskPerson { text } => said(json!({"decision": "ask", "reason": text})),
             Reply::Replace { result } => said(deny(&as_text(result))),
             Reply::Withhold { text } | Reply::Hold { text } => said(deny(text)),
         }

@@ -53,7 +53,7 @@ impl Dialect for Goose {
     fn print(&self, context: Context<'_>, reply: &Reply) -> Printed {
         let block = |text: &str| refused(json!({"decision": "block", "reason": text}), text);
         match reply {
-            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Hold { text } => block(text),
+            Reply::Deny { text } | Reply::AskPerson { text, .. } | Reply::Hold { text } => block(text),
             Reply::Rewrite { .. } => block(&unchanged(Harness::Goose)),
             Reply::Withhold { text } if context.moment == Moment::Before => block(text),
             Reply::Allow | Reply::Replace { .. } | Reply::Withhold { .. } => nothing(),

@@ -53,7 +53,7 @@ impl Dialect for OpenCode {
     fn print(&self, _context: Context<'_>, reply: &Reply) -> Printed {
         said(match reply {
             Reply::Allow => json!({"decision": "allow"}),
-            Reply::Deny { text } | Reply::AskPerson { text } | Reply::Hold { text } => {
+            Reply::Deny { text } | Reply::AskPerson { text, .. } | Reply::Hold { text } => {
                 json!({"decision": "deny", "text": text})
             }
             Reply::Rewrite { arguments } => json!({"decision": "rewrite", "arguments": arguments}),

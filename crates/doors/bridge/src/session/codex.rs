@@ -75,8 +75,13 @@ impl Codex {
             input.put_text(&prompt).await?;
             input.close().await;
             let told = async {
-                let mut wrong = None;
+                let (mut wrong, mut made) = (None, 0);
                 while let Some(line) = lines.next().await? {
+                    // A configuration of the user's can switch hooks off, which Codex does not say.
+                    made += u64::from(begins_call(&line));
+                    if made > desk.asked() {
+                        return Err("it made a call that its hooks were not asked about: look for what switches hooks off in its configuration".to_owned());
+                    }
                     tell(&line, order, observer, &mut wrong);
                 }
                 Ok::<_, String>(wrong)
@@ -186,6 +191,12 @@ async fn one(stream: UnixStream, desk: &Desk, helpers: &Helpers) {
         line.push(b'\n');
         let _ = stream.write_all(&line).await;
     }
+}
+
+/// Whether a line says that a call begins which hooks are asked about before.
+fn begins_call(line: &Value) -> bool {
+    line["type"] == "item.started"
+        && matches!(line["item"]["type"].as_str(), Some("command_execution" | "mcp_tool_call"))
 }
 
 /// What a line of Codex's says to people, and what went wrong.

@@ -20,6 +20,7 @@ fn let_call(id: &str, arguments: Value) -> Fact {
         arguments: stored(arguments),
         changed: false,
         grant: None,
+        asked: vec![],
     };
     Fact::Begun { command }
 }

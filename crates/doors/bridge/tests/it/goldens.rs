@@ -28,7 +28,7 @@ fn replies() -> Vec<(&'static str, Result<Reply, Trouble>)> {
         ("allow", Ok(Reply::Allow)),
         ("deny", Ok(Reply::Deny { text: text() })),
         ("rewrite", Ok(Reply::Rewrite { arguments: json!({"command": "echo safe", "description": "d", "name": "x"}) })),
-        ("ask person", Ok(Reply::AskPerson { text: text() })),
+        ("ask person", Ok(Reply::AskPerson { text: text(), arguments: None })),
         ("replace", Ok(Reply::Replace { result: json!("another result") })),
         (
             "replace by blocks",
@@ -98,4 +98,52 @@ fn the_agent_sdk_speaks_claude_codes_dialect_under_its_own_name() {
     let asked = asked.unwrap();
     assert_eq!((asked.ask.harness, asked.escalate, asked.wait_ms), (Harness::ClaudeAgentSdk, Escalate::Ask, 7));
     assert_eq!(printed, Printed { stdout: "{}".to_owned(), stderr: String::new(), code: 0 });
+}
+
+#[test]
+fn the_person_at_the_harness_is_asked_only_where_that_is_known_to_work() {
+    let mut text = String::new();
+    for harness in Harness::ALL {
+        let own = if harness == Harness::ClaudeAgentSdk { Harness::ClaudeCode } else { harness };
+        let files = payloads(own);
+        let before = |file: &&PathBuf| {
+            let event = event(own, file);
+            let moment = hookwright_bridge::dialects::of(own).moment(&event);
+            moment == Some(hookwright_bridge::Moment::Before) && file.to_string_lossy().matches('.').count() <= 3
+        };
+        let file = files.iter().find(before).unwrap();
+        let payload = std::fs::read(file).unwrap();
+        let door = Door::new(harness, Some(event(own, file)), Escalate::Ask, 1000);
+        let asked = "Hook policy.check asks for a person: a push".to_owned();
+        let changed = Some(json!({"command": "echo safe", "description": "d"}));
+        for (name, arguments) in [("as it is", None), ("changed", changed)] {
+            let reply = Reply::AskPerson { text: asked.clone(), arguments };
+            let _ = write!(text, "{harness}, {name}: {}", shown(&door.answer(&payload, |_| Ok(reply))));
+        }
+    }
+    insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
+        insta::assert_snapshot!("asks", text);
+    });
+}
+
+#[test]
+fn in_modes_where_nobody_may_be_there_claude_code_waits_for_an_approval() {
+    let file = payloads(Harness::ClaudeCode).into_iter().find(|file| file.ends_with("PreToolUse.json")).unwrap();
+    let payload: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    for (mode, escalate) in [
+        (json!("default"), Escalate::Ask),
+        (json!("acceptEdits"), Escalate::Ask),
+        (json!("plan"), Escalate::Ask),
+        (json!("bypassPermissions"), Escalate::Wait),
+        (json!("dontAsk"), Escalate::Wait),
+        (json!("auto"), Escalate::Wait),
+        (json!("new"), Escalate::Wait),
+        (Value::Null, Escalate::Wait),
+    ] {
+        let mut payload = payload.clone();
+        payload["permission_mode"] = mode.clone();
+        let door = Door::new(Harness::ClaudeCode, Some("PreToolUse".to_owned()), Escalate::Ask, 7);
+        let (_, request) = door.ask(payload.to_string().as_bytes()).unwrap();
+        assert_eq!(request.escalate, escalate, "{mode}");
+    }
 }

@@ -6,3 +6,4 @@ mod closed;
 mod goldens;
 mod install;
 mod probe;
+mod sessions;

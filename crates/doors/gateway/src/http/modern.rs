@@ -25,7 +25,7 @@ pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
 }
 
 /// A header's text, out of base64 where it is written so.
-fn decoded(value: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(coded) => {
             let bytes = base64::prelude::BASE64_STANDARD.decode(coded).ok()?;
@@ -101,6 +101,9 @@ impl Server {
             Ok(session) => session,
             Err(fault) => return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &fault),
         };
+        if let Err(fault) = session.check_params(headers, &request).await {
+            return reply::refuse(status(fault.code, true), Some(&request.id), &fault);
+        }
         let Ok(slot) = session.slots.clone().try_acquire_owned() else {
             return reply::refuse(StatusCode::OK, Some(&request.id), &requests::busy());
         };
@@ -119,7 +122,7 @@ impl Server {
                 way.send(answer).await;
             }
         });
-        let response = reply::stream(out, reply::Form::Json, counted).await;
+        let response = reply::stream(out, counted).await;
         with_status(response).await
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::timeout;
 
 /// A stream that carries nothing is kept open by a comment this often; an answer that takes longer becomes a stream.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
@@ -29,32 +29,19 @@ pub(super) fn refuse(status: StatusCode, id: Option<&Id>, fault: &Fault) -> Resp
     json(status, wire::error(id, fault))
 }
 
-/// As which an answer comes that nothing else comes before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// A stream of one event, as servers of the older revisions mostly do.
-    Events,
-    /// JSON.
-    Json,
-}
-
-/// The messages of one request, the last of which is its answer.
-pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>, form: Form, slot: OwnedSemaphorePermit) -> Response {
+/// The messages of one request of the newest revision, the last of which is its answer: as JSON, if nothing comes before it.
+pub(super) async fn stream(mut out: mpsc::Receiver<Bytes>, slot: OwnedSemaphorePermit) -> Response {
     let first = match timeout(KEEP_ALIVE, out.recv()).await {
         // It was cancelled: there is no answer.
         Ok(None) => return empty(StatusCode::ACCEPTED),
         Ok(Some(first)) => first,
         Err(_) => return events(None, out, slot),
     };
-    match form {
-        _ if !is_answer(&first) => events(Some(first), out, slot),
-        Form::Json => json(StatusCode::OK, first),
-        Form::Events => as_events(Body::from(event(&first))),
-    }
+    if is_answer(&first) { json(StatusCode::OK, first) } else { events(Some(first), out, slot) }
 }
 
 /// A message as an event.
-fn event(message: &[u8]) -> Bytes {
+pub(super) fn event(message: &[u8]) -> Bytes {
     let mut event = Vec::with_capacity(message.len() + 32);
     event.extend_from_slice(b"event: message\ndata: ");
     // Messages are JSON on one line.
@@ -63,7 +50,7 @@ fn event(message: &[u8]) -> Bytes {
     Bytes::from(event)
 }
 
-fn as_events(body: Body) -> Response {
+pub(super) fn as_events(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

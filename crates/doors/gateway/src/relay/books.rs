@@ -21,6 +21,17 @@ struct Open {
     tool: Option<String>,
 }
 
+/// What becomes of what the client says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// It goes to the session; a request of it is in the books now.
+    On,
+    /// It answers what this session did not ask: it goes nowhere.
+    Nowhere,
+    /// There is no session.
+    Closed,
+}
+
 /// What the client is to be told of what is lost.
 pub(super) struct Lost {
     pub(super) messages: Vec<Vec<u8>>,
@@ -68,10 +79,6 @@ impl Books {
         self.session
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open
-    }
-
     /// The client goes: what has no answer needs none.
     pub(super) fn leaving(&mut self) {
         self.leaving = true;
@@ -82,15 +89,18 @@ impl Books {
         self.highest + APART
     }
 
-    /// The client says something. False where it must not be passed on: it answers what this session did not ask.
-    pub(super) fn asked(&mut self, seen: &Seen<'_>, line: &[u8]) -> bool {
+    /// The client says something.
+    pub(super) fn asked(&mut self, seen: &Seen<'_>, line: &[u8]) -> Passing {
+        if !self.open {
+            return Passing::Closed;
+        }
         match (&seen.method, seen.id) {
             (Some(_), Some(id)) => {
                 self.greeted |= seen.is("initialize");
                 let tool = seen.is("tools/call").then(|| peek::param(line, "name").unwrap_or_default());
                 self.asked.entry(id.to_owned()).or_insert(Open { count: 0, tool }).count += 1;
                 self.keep(seen, line);
-                true
+                Passing::On
             }
             (Some(_), None) => {
                 if seen.is("notifications/cancelled")
@@ -98,11 +108,12 @@ impl Books {
                 {
                     self.answered(&id);
                 }
-                true
+                Passing::On
             }
-            (None, Some(id)) => self.theirs.remove(id),
+            (None, Some(id)) if self.theirs.remove(id) => Passing::On,
+            (None, Some(_)) => Passing::Nowhere,
             // What can't be read is for the session to complain about.
-            (None, None) => true,
+            (None, None) => Passing::On,
         }
     }
 

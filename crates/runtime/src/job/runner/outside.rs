@@ -11,11 +11,11 @@ use crate::ports::tools::Progress;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use hookwright_core::approval;
-use hookwright_core::job::{CallReply, Command, Fact, Outcome, RequestedCall, ToolOutcome};
+use hookwright_core::job::{CallReply, Command, Fact, Machine, Outcome, RequestedCall, ToolOutcome};
 use hookwright_core::stored::{Blob, Stored};
 use hookwright_core::{text, visible};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -34,7 +34,9 @@ pub(super) struct Outside {
     /// Who waits for news of a call, by its id.
     news: HashMap<String, oneshot::Sender<CallNews>>,
     /// Who waits for what comes of the output.
-    output: Option<oneshot::Sender<OutputNews>>,
+    output: Vec<oneshot::Sender<OutputNews>>,
+    /// Calls that were made and whose results nobody waits for any more.
+    abandoned: BTreeSet<String>,
     /// To be told after the next commit.
     tell: Vec<Command>,
     closed: bool,
@@ -55,7 +57,8 @@ impl Outside {
             arrivals,
             preparing: FuturesUnordered::new(),
             news: HashMap::new(),
-            output: None,
+            output: vec![],
+            abandoned: BTreeSet::new(),
             tell: vec![],
             closed: false,
         }
@@ -82,7 +85,7 @@ impl Outside {
 impl Workshop {
     /// Looks a function up and keeps the arguments of a call.
     async fn prepare(&self, request: CallRequest, asked: oneshot::Sender<Asked>) -> Prepared {
-        let CallRequest { provider_id, tool, aliases, arguments, fault, progress } = request;
+        let CallRequest { provider_id, tool, aliases, arguments, fault, progress, asks_there } = request;
         let arguments = Arc::new(arguments);
         let (stored, blob) = Stored::shared(arguments.clone());
         self.values.keep(&stored, arguments);
@@ -106,6 +109,7 @@ impl Workshop {
                 refused,
                 idempotent: false,
                 schema_sha256: None,
+                asks_there,
             }
         } else {
             if self.catalogue.is_outdated(&*self.deps.tools) || !self.catalogue.snapshot().contains_key(&tool) {
@@ -158,25 +162,22 @@ impl Runner {
                 }
             }
             Arrival::Left { call, left } => {
-                let approval = self.machine.call_waits_for(&call).map(str::to_owned);
-                let came = match approval.filter(|_| self.machine.may_leave(&call)) {
-                    Some(approval) => {
-                        self.take(now, Fact::CallLeft { call: call.clone() })?;
-                        self.outside.as_mut().map(|outside| outside.news.remove(&call));
-                        Left::Waits { approval }
-                    }
-                    None => Left::Not,
-                };
-                let _ = left.send(came);
+                let _ = left.send(self.left(now, &call)?);
             }
             Arrival::Cancelled { call, done } => {
-                // What is not under way (any more) needs no cancelling.
-                if self.machine.knows_call(&call) {
-                    self.drop_call(&call);
-                    self.take(now, Fact::CallCancelled { call: call.clone() })?;
-                }
-                self.outside.as_mut().map(|outside| outside.news.remove(&call));
+                self.cancelled(now, &call)?;
                 let _ = done.send(());
+            }
+            Arrival::Abandoned { call, made } => {
+                let is_awaited = self.machine.knows_call(&call) && !self.machine.is_left(&call);
+                if !is_awaited || !matches!(self.left(now, &call)?, Left::Not) {
+                    return Ok(());
+                }
+                if !made && !self.machine.is_made(&call) {
+                    return self.cancelled(now, &call);
+                }
+                // Its hooks say what they have to say; where they want a person, the call is left then.
+                self.outside.as_mut().map(|outside| outside.abandoned.insert(call));
             }
             Arrival::Returned { call, made, news } => {
                 let effect = format!("{call}.call");
@@ -191,17 +192,23 @@ impl Runner {
                 }
             }
             Arrival::Output { output, news } => {
-                if self.machine.takes_output() {
-                    if let Some(outside) = &mut self.outside {
-                        outside.output = Some(news);
-                    }
+                if !self.machine.is_admitted() {
+                    return Ok(());
+                }
+                if let Some(outside) = &mut self.outside {
+                    outside.output.retain(|waits| !waits.is_closed());
+                    outside.output.push(news);
+                }
+                let (stored, _) = Stored::new(output.clone());
+                let is_other = self.machine.is_other_output(&stored);
+                if is_other {
+                    // The verdict on the one before says nothing of this one.
+                    self.drop_where(Machine::is_of_output);
+                }
+                // Else the same question is still open.
+                if is_other || self.machine.takes_output() {
                     let output = self.keep(output);
                     self.take(now, Fact::OutputOffered { output })?;
-                } else if self.machine.is_admitted()
-                    && let Some(outside) = &mut self.outside
-                {
-                    // The same question is still open: whoever asks last is told.
-                    outside.output = Some(news);
                 }
             }
             Arrival::Watches { names, moment, watched } => {
@@ -219,11 +226,52 @@ impl Runner {
         Ok(())
     }
 
+    /// Nobody waits for a call while a person is asked about it.
+    fn left(&mut self, now: u64, call: &str) -> Result<Left, RunError> {
+        let approval = self.machine.call_waits_for(call).map(str::to_owned);
+        let Some(approval) = approval.filter(|_| self.machine.may_leave(call)) else { return Ok(Left::Not) };
+        self.take(now, Fact::CallLeft { call: call.to_owned() })?;
+        self.outside.as_mut().map(|outside| outside.news.remove(call));
+        Ok(Left::Waits { approval })
+    }
+
+    /// What is not under way (any more) needs no cancelling.
+    fn cancelled(&mut self, now: u64, call: &str) -> Result<(), RunError> {
+        if self.machine.knows_call(call) {
+            self.drop_call(call);
+            self.take(now, Fact::CallCancelled { call: call.to_owned() })?;
+        }
+        self.outside.as_mut().map(|outside| outside.news.remove(call));
+        Ok(())
+    }
+
+    /// Leaves abandoned calls that have come to wait for a person.
+    pub(super) fn leave_abandoned(&mut self) -> Result<(), RunError> {
+        let Some(outside) = &mut self.outside else { return Ok(()) };
+        if outside.abandoned.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        for call in self.outside.as_mut().map(|outside| std::mem::take(&mut outside.abandoned)).unwrap_or_default() {
+            if self.machine.knows_call(&call) && matches!(self.left(now, &call)?, Left::Not) {
+                self.outside.as_mut().map(|outside| outside.abandoned.insert(call));
+            }
+        }
+        Ok(())
+    }
+
     /// A call was looked up: it is asked for now.
     fn requested(&mut self, prepared: Prepared) -> Result<(), RunError> {
         let Prepared { call, blobs, asked, progress } = prepared;
-        if !self.machine.is_admitted() {
+        // Who asked may be gone meanwhile: then nobody would hear of it.
+        if !self.machine.is_admitted() || asked.is_closed() {
             return Ok(());
+        }
+        let now = self.now();
+        while let Some(overdue) = self.machine.overdue_call() {
+            let effect = format!("{overdue}.call");
+            let outcome = ToolOutcome::Unknown { why: "the agent never told how it ended".to_owned() };
+            self.take(now, Fact::ToolReturned { effect, outcome, ms: 0.0 })?;
         }
         let id = self.machine.id_of_call(&call);
         let (sender, news) = oneshot::channel();
@@ -232,10 +280,11 @@ impl Runner {
         }
         self.workshop.telling.set(&id, progress);
         self.journal.blobs(blobs);
-        let now = self.now();
         self.take(now, Fact::CallRequested { id: id.clone(), call })?;
-        let _ = asked.send(Asked { call: id, news });
-        Ok(())
+        match asked.send(Asked { call: id, news }) {
+            Ok(()) => Ok(()),
+            Err(Asked { call, .. }) => self.arrived(Arrival::Abandoned { call, made: false }),
+        }
     }
 
     fn keep(&mut self, value: Value) -> Stored {
@@ -260,7 +309,11 @@ impl Runner {
     /// Breaks off what is under way for a call.
     fn drop_call(&mut self, call: &str) {
         self.workshop.telling.set(call, None);
-        let whose = |effect: &str| effect.strip_prefix(call).is_some_and(|rest| rest.starts_with('.'));
+        self.drop_where(|effect| effect.strip_prefix(call).is_some_and(|rest| rest.starts_with('.')));
+    }
+
+    fn drop_where(&mut self, whose: impl Fn(&str) -> bool) {
+        let whose = &whose;
         self.next.retain(|command| !command.effect().is_some_and(whose));
         self.handles.retain(|effect, handle| {
             if whose(effect) {
@@ -296,8 +349,8 @@ impl Runner {
                     }
                 }
                 Command::SendBack { hook, reason } => {
-                    if let Some(output) = outside.output.take() {
-                        let _ = output.send(OutputNews::SentBack { hook, reason });
+                    for waits in outside.output.drain(..) {
+                        let _ = waits.send(OutputNews::SentBack { hook: hook.clone(), reason: reason.clone() });
                     }
                 }
                 _ => {}
@@ -314,8 +367,8 @@ impl Runner {
             Outcome::Failed { .. } | Outcome::Cancelled { .. } => outcome.clone(),
         };
         if let Some(outside) = &mut self.outside {
-            if let Some(output) = outside.output.take() {
-                let _ = output.send(OutputNews::Over(outcome.clone()));
+            for waits in outside.output.drain(..) {
+                let _ = waits.send(OutputNews::Over(outcome.clone()));
             }
             outside.arrivals.stand.send_replace(Stand::Over(outcome));
         }
@@ -324,7 +377,7 @@ impl Runner {
 
     /// Lets the agent make a call, if its yes still holds.
     pub(super) async fn let_call(&mut self, command: Command) -> Result<(), RunError> {
-        let Command::LetCall { effect, call, tool, arguments, changed, grant } = command else { return Ok(()) };
+        let Command::LetCall { effect, call, tool, arguments, changed, grant, asked } = command else { return Ok(()) };
         if let Some(grant) = &grant {
             let (spec, name) = (self.machine.spec(), tool.to_string());
             let digest =
@@ -339,7 +392,7 @@ impl Runner {
         if let Some(outside) = &mut self.outside
             && let Some(waits) = outside.news.remove(&call)
         {
-            let _ = waits.send(CallNews::Make { arguments, changed });
+            let _ = waits.send(CallNews::Make { arguments, changed, asked });
         }
         Ok(())
     }

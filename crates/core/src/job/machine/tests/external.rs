@@ -30,6 +30,7 @@ fn request(tool: &str, arguments: Value) -> RequestedCall {
         refused: None,
         idempotent: false,
         schema_sha256: None,
+        asks_there: AsksThere::No,
     }
 }
 
@@ -313,6 +314,61 @@ fn too_many_calls_at_once_are_refused_and_said_so() {
 }
 
 #[test]
+fn calls_that_the_agent_was_let_make_take_no_place_of_others() {
+    for makes_calls in [true, false] {
+        let mut s = external(vec![], makes_calls, 0);
+        s.limits.calls_per_turn = 2;
+        let mut desk = Desk::new(s);
+        for n in 0..70 {
+            desk.call("a.x", json!({ "n": n }));
+        }
+        assert_eq!(desk.begun.len(), if makes_calls { 70 } else { 2 });
+        assert_eq!(desk.replies().len(), if makes_calls { 0 } else { 68 });
+        desk.check_replay();
+    }
+}
+
+#[test]
+fn of_too_many_calls_without_an_end_the_oldest_is_given_up() {
+    let mut desk = Desk::new(external(vec![], true, 0));
+    for n in 0..1_024 {
+        desk.call("a.x", json!({ "n": n }));
+    }
+    assert_eq!(desk.machine.overdue_call(), None);
+    desk.call("a.x", json!({}));
+    assert_eq!(desk.machine.overdue_call(), Some("c0"));
+    desk.ends("c0.call", &|c| Fact::ToolReturned {
+        effect: c.effect().unwrap().into(),
+        outcome: ToolOutcome::Unknown { why: "never told".into() },
+        ms: 0.0,
+    });
+    assert_eq!(desk.machine.overdue_call(), None);
+    assert!(!desk.machine.knows_call("c0"));
+}
+
+#[test]
+fn another_output_is_asked_about_anew_and_the_verdict_on_the_first_does_not_count_for_it() {
+    for with_person in [false, true] {
+        let mut desk = Desk::new(external(vec![hook("p.end", Moment::JobEnd, None, None)], true, 1));
+        let (a, b) = (Stored::inline(json!("A")), Stored::inline(json!("B")));
+        desk.fact(Fact::OutputOffered { output: a.clone() });
+        if with_person {
+            desk.ends("end.h0", &says(escalate()));
+        }
+        assert!(!desk.machine.is_other_output(&a) && desk.machine.is_other_output(&b));
+        desk.refuses(&Fact::OutputOffered { output: a });
+        desk.fact(Fact::OutputOffered { output: b.clone() });
+        let closed = desk.told.iter().filter(|c| matches!(c, Command::CloseApproval { .. })).count();
+        assert_eq!(closed, usize::from(with_person));
+        assert_eq!(desk.under_way.iter().map(|c| c.effect().unwrap()).collect::<Vec<_>>(), ["end2.h0"]);
+        desk.ends("end2.h0", &says(escalate()));
+        desk.ends("end2.approval", &|c| decided(c, true));
+        assert_eq!(desk.machine.outcome(), Some(&Outcome::Completed { output: b }));
+        desk.check_replay();
+    }
+}
+
+#[test]
 fn a_denied_output_sends_the_agent_back_once_and_then_ends_the_job() {
     let mut desk = Desk::new(external(vec![hook("p.end", Moment::JobEnd, None, None)], true, 1));
     let deny = || says(HookOutcome::Deny { reason: "tests are red".into() });
@@ -452,4 +508,57 @@ proptest! {
         }
         desk.check_replay();
     }
+}
+
+#[test]
+fn an_escalation_is_asked_about_there_only_where_all_of_it_can_be_shown_and_nobody_is_named() {
+    let new = Stored::inline(json!({"command": "ls -l"}));
+    for (asks_there, changed, named, makes_calls, there) in [
+        (AsksThere::No, false, false, true, false),
+        (AsksThere::Unchanged, false, false, true, true),
+        (AsksThere::Unchanged, true, false, true, false),
+        (AsksThere::Any, true, false, true, true),
+        (AsksThere::Any, false, true, true, false),
+        (AsksThere::Any, false, false, false, false),
+    ] {
+        let mut last = hook("p.last", Moment::PreToolCall, None, None);
+        if named {
+            last.approvers = vec!["ada".into()];
+        }
+        let mut desk =
+            Desk::new(external(vec![hook("p.first", Moment::PreToolCall, None, None), last], makes_calls, 0));
+        let call = RequestedCall { asks_there, ..request("claude-code.Bash", json!({"command": "ls"})) };
+        desk.fact(Fact::CallRequested { id: "c0".into(), call });
+        let first = if changed { HookOutcome::Modify { value: new.clone(), reason: None } } else { allow() };
+        desk.ends("c0.pre.h0", &says(first));
+        desk.ends("c0.pre.h1", &says(escalate()));
+        let what = (asks_there, changed, named, makes_calls);
+        match desk.begun.last() {
+            Some(Command::LetCall { asked, grant: None, changed: told, .. }) if there => {
+                assert_eq!((asked.len(), &*asked[0].hook, &*asked[0].reason), (1, "p.last", "ask ada"), "{what:?}");
+                assert_eq!(*told, changed, "{what:?}");
+                // What the person says is not heard; that the call was made is.
+                desk.ends("c0.call", &|c| returned(c.effect().unwrap(), "a b"));
+                assert!(matches!(desk.replies()[0].1, CallReply::Result { .. }), "{what:?}");
+            }
+            Some(Command::OpenApproval { .. }) if !there => {}
+            other => panic!("{what:?}: {other:?}"),
+        }
+        desk.check_replay();
+    }
+}
+
+#[test]
+fn a_call_that_a_person_there_did_not_want_has_no_end_and_lets_the_job_end() {
+    let mut desk = Desk::new(external(vec![hook("p.check", Moment::PreToolCall, None, None)], true, 0));
+    let call = RequestedCall { asks_there: AsksThere::Any, ..request("claude-code.Bash", json!({})) };
+    desk.fact(Fact::CallRequested { id: "c0".into(), call });
+    desk.ends("c0.pre.h0", &says(escalate()));
+    desk.fact(Fact::OutputOffered { output: Stored::inline(json!("done")) });
+    assert!(matches!(desk.machine.outcome(), Some(Outcome::Completed { .. })), "{:?}", desk.machine.outcome());
+    assert_eq!(
+        text(desk.replies()[0].1),
+        "It is not known whether the call to claude-code.Bash was made: the job ended meanwhile. Check before you call it again."
+    );
+    desk.check_replay();
 }
