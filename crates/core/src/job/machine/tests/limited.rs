@@ -4,7 +4,7 @@ use super::*;
 use crate::job::{CallReply, External, Sent};
 
 /// A model that asks for so many calls in each of its turns, each of which costs so many tokens, and ends after these turns.
-fn turns<'a>(calls: &'a [usize], usage: Option<Usage>) -> impl Fn(&Command) -> Fact + 'a {
+fn turns(calls: &[usize], usage: Option<Usage>) -> impl Fn(&Command) -> Fact + '_ {
     move |command| match command {
         Command::CallModel { effect, turn: t, .. } => {
             let asked = calls.get(*t as usize - 1).copied().unwrap_or(0);
