@@ -72,7 +72,7 @@ mod tests {
     fn a_link_into_another_tenants_plugin_is_refused_and_a_folder_that_both_name_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path();
-        for made in ["a/own", "a/deep", "b/policy/inner", "b/file", "shared", "elsewhere"] {
+        for made in ["a/own", "a/deep", "b/policy", "b/policy/inner", "b/file", "shared", "elsewhere"] {
             std::fs::create_dir_all(base.join(made)).unwrap();
             std::fs::write(base.join(made).join(MANIFEST_NAME), "").unwrap();
         }
