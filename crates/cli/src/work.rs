@@ -7,12 +7,16 @@ mod crash;
 mod door;
 mod harness;
 mod household;
+#[cfg(feature = "temporal")]
+mod on_cluster;
 mod subagents;
 mod unattended;
 
 pub(crate) use cancel::{NoModel, cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use household::Household;
+#[cfg(feature = "temporal")]
+pub(crate) use on_cluster::{follow, segment};
 pub(crate) use subagents::TenantAgents;
 pub(crate) use unattended::{Rest, unattended};
 
@@ -38,6 +42,7 @@ use hookwright_core::stored::Stored;
 use hookwright_mcp::McpHost;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::lifecycle;
+use hookwright_runtime::observe::{Event, Observer};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
@@ -157,14 +162,25 @@ pub(crate) async fn begun_job(
             settings.next().command(&format!("jobs cancel {}", row.job.id))
         )));
     }
+    let (tenant, model) = of_origin(settings, &row.job, &spec)?;
+    let process = match std::process::id() {
+        id if spec.node == node => format!("process {id}"),
+        id => format!("process {id} on {node}"),
+    };
+    let which = Which::Resume { job: row.job.id.clone(), process };
+    Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
+}
+
+/// The plugins that a job was begun with, and what runs its agent.
+fn of_origin(settings: &mut Settings, row: &NewJob, spec: &JobSpec) -> CliResult<(Tenant, Arc<dyn Model>)> {
     settings.keep_db()?;
-    let origin = &row.job.origin;
+    let origin = &row.origin;
     if settings.config_file.is_none()
         && let Some(config) = origin["config"].as_str()
     {
         settings.adopt_config_of_job(PathBuf::from(config), origin["config_digest"].as_str())?;
     }
-    settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
+    settings.global.tenant = settings.config_file.as_ref().map(|_| row.tenant.clone());
     let folders: Vec<PathBuf> =
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
@@ -181,12 +197,7 @@ pub(crate) async fn begun_job(
         }
     }
     let model = subagents::open_agent(&settings.env, &tenant, &spec.agent)?;
-    let process = match std::process::id() {
-        id if spec.node == node => format!("process {id}"),
-        id => format!("process {id} on {node}"),
-    };
-    let which = Which::Resume { job: row.job.id.clone(), process };
-    Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
+    Ok((tenant, model))
 }
 
 /// Opens a model of an agent of that plugin.
@@ -245,7 +256,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     if let Attended::Ended(Ok(End::Finished(_))) = &end
         && !is_child
     {
-        close_session(&job_of_session, &job, &door, earlier_is_over).await;
+        close_session(&job_of_session, &job, &*door, earlier_is_over).await;
     }
     approver.abort();
     watcher.abort();
@@ -275,6 +286,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         // Children that an earlier process ran, and that this one had not taken up yet.
         cancel_below(&store, &job, by, &door.next).await?;
     }
+    let store: Arc<dyn Store> = store;
     report(&store, (&job, &first), end, &style, &door).await.map(|code| (code, job))
 }
 
@@ -299,7 +311,7 @@ async fn left_behind(settings: &Settings, job: &str, first: &str) -> String {
 
 /// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once. Where the job was over
 /// before, only an ask that a process left behind is done again.
-async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
+async fn close_session(deps: &Deps, job: &str, door: &dyn Observer, was_over: bool) {
     let ended = async {
         if was_over {
             lifecycle::session_end_again(deps, job, door).await
@@ -310,10 +322,10 @@ async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
     tokio::select! {
         ended = ended => {
             if let Err(error) = ended {
-                door.notice(&format!("_SessionEnd could not be asked: {error}"));
+                door.event(Event::Notice(&format!("_SessionEnd could not be asked: {error}")));
             }
         }
-        _ = tokio::signal::ctrl_c() => door.notice("_SessionEnd is not waited for"),
+        _ = tokio::signal::ctrl_c() => door.event(Event::Notice("_SessionEnd is not waited for")),
         () = crate::signals::stop() => {}
     }
 }
@@ -385,12 +397,13 @@ pub(crate) async fn over(
     };
     note(&format!("{job} is over, it {how}; nothing was done now: {show}"));
     let (door, _asks) = Door::new(settings, records, style.output, style.approve)?;
-    report(store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
+    let store: Arc<dyn Store> = store.clone();
+    report(&store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
 }
 
 /// Says how it ended, and with which exit code.
 async fn report(
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     (job, first): (&str, &str),
     end: Result<End, RunError>,
     style: &Style,

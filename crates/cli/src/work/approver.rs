@@ -10,7 +10,6 @@ use crate::terminal::note;
 use hookwright_runtime::approvals::{Decided, Say, decide};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::store::{ApprovalState, Store};
-use hookwright_sqlite::SqliteStore;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +21,7 @@ const LINE_BYTES: u64 = 16 * 1024;
 /// Takes approvals as they come, one after the other.
 pub(super) async fn run(
     mut waits: mpsc::UnboundedReceiver<Waits>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     door: Arc<Door>,
     style: Style,
     look: Look,
@@ -36,7 +35,7 @@ pub(super) async fn run(
             }
             Approve::Yes => Some((true, None)),
             Approve::No => Some((false, None)),
-            Approve::Ask => ask(&wait, lines.get_or_insert_with(stdin_lines), &store, &door, look).await,
+            Approve::Ask => ask(&wait, lines.get_or_insert_with(stdin_lines), &*store, &door, look).await,
         };
         let Some((approve, added)) = said else { continue };
         let result = async {
@@ -87,7 +86,7 @@ pub(crate) fn not_allowed(name: &str, id: &str, people: &[String]) -> String {
 async fn ask(
     wait: &Waits,
     lines: &mut mpsc::Receiver<Typed>,
-    store: &SqliteStore,
+    store: &dyn Store,
     door: &Door,
     look: Look,
 ) -> Option<(bool, Option<String>)> {

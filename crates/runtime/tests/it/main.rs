@@ -7,4 +7,5 @@ mod faults;
 mod hooks;
 mod outside;
 mod rows;
+mod segments;
 mod support;
