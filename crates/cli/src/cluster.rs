@@ -12,8 +12,8 @@ use crate::story::json::Cancelled;
 use crate::terminal::{json, note};
 use crate::work::{self, Household};
 use hookwright_core::config::TemporalConfig;
-use hookwright_core::json::sha256_hex;
 use hookwright_core::job::Outcome;
+use hookwright_core::json::sha256_hex;
 use hookwright_core::text::{self, escape};
 use hookwright_runtime::job::{Options, SegmentEnd};
 use hookwright_runtime::observe::Observer;
@@ -95,7 +95,9 @@ pub(crate) async fn say_standing(cluster: &Cluster, row: &JobRow, ends: bool, ne
         let seconds = SystemClock.now_ms().saturating_sub(since_ms) / 1_000;
         let why = standing.failure.map_or(String::new(), |why| format!(" (last: {})", text::shown(&why, 300)));
         let abandon = next.command(&format!("jobs abandon {}", row.job.id));
-        note(&format!("it waits for its home node {node}, for {seconds} s{why}; where that never comes back: {abandon}"));
+        note(&format!(
+            "it waits for its home node {node}, for {seconds} s{why}; where that never comes back: {abandon}"
+        ));
     } else {
         note(&format!("its home node is {node}"));
     }
@@ -117,7 +119,8 @@ pub(crate) async fn end(
     }
     let Some(cluster) = view.cluster else { return Err(CliError::failed("no cluster is configured")) };
     let person = people::person(name);
-    let sent = if abandons { cluster.abandon(job, &person.name).await } else { cluster.cancel(job, &person.name).await };
+    let sent =
+        if abandons { cluster.abandon(job, &person.name).await } else { cluster.cancel(job, &person.name).await };
     sent.map_err(failed)?;
     // Its end is told where it comes at once.
     let ended = tokio::time::timeout(WAIT, cluster.result(job)).await.is_ok_and(|result| result.is_ok());
@@ -133,9 +136,10 @@ pub(crate) async fn end(
 /// Where this node is.
 pub(crate) fn place(settings: &Settings, config: &TemporalConfig) -> CliResult<Place> {
     let db = settings.db()?;
-    let node = config.node.clone().unwrap_or_else(|| {
-        format!("{}-{}", crate::store::node_name(), &sha256_hex(real(&db).as_bytes())[..8])
-    });
+    let node = config
+        .node
+        .clone()
+        .unwrap_or_else(|| format!("{}-{}", crate::store::node_name(), &sha256_hex(real(&db).as_bytes())[..8]));
     let queue = format!("{}-node-{node}", config.queue);
     Ok(Place { node, queue, store: identity(&db) })
 }
@@ -249,7 +253,7 @@ impl Home for NodeHome {
     }
 
     async fn run(&self, take: Take, options: Options, observer: Arc<dyn Observer>) -> Result<SegmentEnd, NotRun> {
-        let ran = work::segment(self, &self.settings, self.store.clone(), take, options, observer).await;
-        ran.map_err(|error| NotRun(error.message))
+        let ran = work::segment(self, &self.settings, self.store.clone(), take, options, observer);
+        Box::pin(ran).await.map_err(|error| NotRun(error.message))
     }
 }

@@ -10,8 +10,8 @@ use crate::json::sha256_hex;
 use crate::yaml::{self, Sink, SourceText};
 
 mod check;
-mod limits;
 mod engine;
+mod limits;
 mod lower;
 pub mod schema;
 mod servers;

@@ -120,8 +120,13 @@ impl Acts {
     }
 
     #[activity(name = "restore")]
-    pub(crate) async fn restore(self: Arc<Self>, _ctx: ActivityContext, input: RestoreInput) -> Result<(), ActivityError> {
-        let records = past::of(self.cluster.client(), &input.job).await.map_err(SegmentError::Later).map_err(failure)?;
+    pub(crate) async fn restore(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        input: RestoreInput,
+    ) -> Result<(), ActivityError> {
+        let records =
+            past::of(self.cluster.client(), &input.job).await.map_err(SegmentError::Later).map_err(failure)?;
         let restored = home::restore(&*self.home.store(), &input, records.records).await;
         restored.map_err(|why| fatal(JOURNAL_LOST, why))
     }
@@ -136,9 +141,7 @@ fn failure(error: SegmentError) -> ActivityError {
 }
 
 fn fatal(kind: &str, why: String) -> ActivityError {
-    ActivityError::application(
-        ApplicationFailure::builder(why).type_name(kind.to_owned()).non_retryable(true).build(),
-    )
+    ActivityError::application(ApplicationFailure::builder(why).type_name(kind.to_owned()).non_retryable(true).build())
 }
 
 /// Notices approvals that are opened.

@@ -157,7 +157,10 @@ impl Book {
     pub(crate) fn open(&self) -> impl Iterator<Item = (&Approval, u64)> {
         let machine = self.replay.machine();
         let own = machine.into_iter().flat_map(|machine| {
-            machine.waiting().filter_map(|a| machine.opened(&a.id)).map(|(_, approval, opened_ms)| (approval, opened_ms))
+            machine
+                .waiting()
+                .filter_map(|a| machine.opened(&a.id))
+                .map(|(_, approval, opened_ms)| (approval, opened_ms))
         });
         own.chain(self.below.iter().map(|below| (&below.approval, below.opened_ms)))
     }

@@ -1,7 +1,7 @@
 //! The connection to a cluster: beginning jobs, and what is known of them there.
 
 use crate::wire::{Answer, CancelInput, DecideInput, JobInput, NewJobWire, Place};
-use crate::workflow::{HookwrightJob, STATUS, WAITING};
+use crate::workflow::{HookwrightJob, RECORDS, STATUS, WAITING};
 use hookwright_core::job::Outcome;
 use hookwright_runtime::job::NewRun;
 use hookwright_runtime::ports::store::{Decision, NewJob};
@@ -10,8 +10,8 @@ use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError, Wo
 use temporalio_client::tonic::{Code, IntoRequest as _};
 use temporalio_client::{
     Client, ClientOptions, ClientTlsOptions, Connection, ConnectionOptions, RpcOptions, TlsOptions, Url,
-    WorkflowDescribeOptions, WorkflowExecuteUpdateOptions, WorkflowGetResultOptions, WorkflowIdConflictPolicy, WorkflowIdReusePolicy,
-    WorkflowSignalOptions, WorkflowStartOptions,
+    WorkflowDescribeOptions, WorkflowExecuteUpdateOptions, WorkflowGetResultOptions, WorkflowIdConflictPolicy,
+    WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
 };
 use temporalio_common::MemoValues;
 use temporalio_common::protos::temporal::api::enums::v1::{IndexedValueType, PendingActivityState};
@@ -115,9 +115,10 @@ impl Cluster {
         let url = format!("{}://{}", if secure { "https" } else { "http" }, access.address);
         let target = Url::parse(&url).map_err(|e| unreachable(e.to_string()))?;
         let tls = access.tls.as_ref().map(|tls| {
-            let client = tls.client.clone().map(|(cert, key)| {
-                ClientTlsOptions::builder().client_cert(cert).client_private_key(key).build()
-            });
+            let client = tls
+                .client
+                .clone()
+                .map(|(cert, key)| ClientTlsOptions::builder().client_cert(cert).client_private_key(key).build());
             let options = TlsOptions::builder().maybe_server_root_ca_cert(tls.ca.clone());
             options.maybe_domain(tls.domain.clone()).maybe_client_tls_options(client).build()
         });
@@ -148,7 +149,8 @@ impl Cluster {
     /// Makes the search attributes that lists need, where the namespace lacks them.
     pub async fn prepare(&self) -> Result<(), ClusterError> {
         let keyword = [TENANT.name(), AGENT.name(), NODE.name(), STATUS.name()].map(|n| (n, IndexedValueType::Keyword));
-        for (name, kind) in keyword.into_iter().chain([(WAITING.name(), IndexedValueType::KeywordList)]) {
+        let others = [(WAITING.name(), IndexedValueType::KeywordList), (RECORDS.name(), IndexedValueType::Int)];
+        for (name, kind) in keyword.into_iter().chain(others) {
             let request = AddSearchAttributesRequest {
                 search_attributes: [(name.to_owned(), kind as i32)].into(),
                 namespace: self.client.options().namespace.clone(),
@@ -225,14 +227,16 @@ impl Cluster {
     /// Cancels a job: its home node ends it in order.
     pub async fn cancel(&self, job: &str, by: &str) -> Result<(), ClusterError> {
         let handle = self.client.get_workflow_handle::<HookwrightJob>(job);
-        let sent = handle.signal(HookwrightJob::cancel, CancelInput { by: by.to_owned() }, WorkflowSignalOptions::default());
+        let sent =
+            handle.signal(HookwrightJob::cancel, CancelInput { by: by.to_owned() }, WorkflowSignalOptions::default());
         sent.await.map_err(|e| told(job, e))
     }
 
     /// Gives a job up whose home node does not come back.
     pub async fn abandon(&self, job: &str, by: &str) -> Result<(), ClusterError> {
         let handle = self.client.get_workflow_handle::<HookwrightJob>(job);
-        let sent = handle.signal(HookwrightJob::abandon, CancelInput { by: by.to_owned() }, WorkflowSignalOptions::default());
+        let sent =
+            handle.signal(HookwrightJob::abandon, CancelInput { by: by.to_owned() }, WorkflowSignalOptions::default());
         sent.await.map_err(|e| told(job, e))
     }
 
@@ -249,7 +253,8 @@ impl Cluster {
     pub async fn standing(&self, job: &str) -> Result<Standing, ClusterError> {
         let handle = self.client.get_workflow_handle::<HookwrightJob>(job);
         let found = handle.describe(WorkflowDescribeOptions::default()).await.map_err(|e| told(job, e))?;
-        let segment = found.raw().pending_activities.iter().find(|activity| activity.activity_id.starts_with("segment-"));
+        let segment =
+            found.raw().pending_activities.iter().find(|activity| activity.activity_id.starts_with("segment-"));
         let waits = segment.filter(|activity| activity.state() == PendingActivityState::Scheduled);
         let since = waits.and_then(|activity| activity.last_started_time.or(activity.scheduled_time));
         Ok(Standing {

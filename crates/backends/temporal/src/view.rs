@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, ClusterError, chain, ms, row_of, told};
 use crate::past::{self, Past};
 use crate::rows;
 use crate::wire::Answer;
-use crate::workflow::{HookwrightJob, STATUS, WAITING};
+use crate::workflow::{HookwrightJob, RECORDS, STATUS, WAITING};
 use futures_util::StreamExt as _;
 use hookwright_core::text;
 use hookwright_runtime::ports::store::{
@@ -45,7 +45,12 @@ impl ClusterStore {
         let mut found = self.cluster.client().list_workflows(query, options);
         let mut rows = vec![];
         while let Some(one) = found.next().await {
-            let one = one.map_err(|e| failed(&chain(&e)))?;
+            let one = match one {
+                Ok(one) => one,
+                // No node made the attribute yet, or the server is about to know it: nothing has it.
+                Err(error) if chain(&error).contains("invalid search attribute") => break,
+                Err(error) => return Err(failed(&chain(&error))),
+            };
             if let Some(job) = row_of(&one.memo()) {
                 let updated_ms = ms(one.close_time()).max(ms(one.start_time()));
                 rows.push(job_row(job, one.status(), &one.search_attributes(), updated_ms));
@@ -87,7 +92,8 @@ fn job_row(job: NewJob, ended: WorkflowExecutionStatus, attributes: &SearchAttri
     let is_running = ended == WorkflowExecutionStatus::Running;
     // Ended from outside: terminated, for one.
     let status = if !is_running && !status.is_final() { JobStatus::Failed } else { status };
-    JobRow { job, status, updated_ms, records: 0, running: is_running }
+    let records = attributes.get(&RECORDS).and_then(|records| u64::try_from(records).ok()).unwrap_or(0);
+    JobRow { job, status, updated_ms, records, running: is_running }
 }
 
 /// A word for a query: ids hold nothing that needs more.

@@ -6,6 +6,7 @@ use crate::home::Home;
 use crate::workflow::HookwrightJob;
 use std::sync::Arc;
 use std::time::Duration;
+use temporalio_sdk::runtime::RuntimeOptions;
 use temporalio_sdk::{Runtime, WorkerOptions};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -89,7 +90,7 @@ async fn serve(
         let cluster = Cluster::connect(&access).await?;
         cluster.prepare().await?;
         let failed = |e: String| ClusterError::Failed(format!("its worker can't be started: {e}"));
-        let runtime = Runtime::from_current_tokio(Default::default()).map_err(|e| failed(e.to_string()))?;
+        let runtime = Runtime::from_current_tokio(RuntimeOptions::default()).map_err(|e| failed(e.to_string()))?;
         let acts = Acts::new(home.clone(), cluster.clone(), on, stop);
         let flows = WorkerOptions::new(cluster.queue())
             .sticky_queue_schedule_to_start_timeout(STICKY)

@@ -15,17 +15,20 @@ use std::time::{Duration, UNIX_EPOCH};
 use temporalio_client::WorkflowHistory;
 use temporalio_common::RetryPolicy;
 use temporalio_common::error::IncomingError;
-use temporalio_common::search_attributes::SearchAttributeKey;
+use temporalio_common::search_attributes::{SearchAttributeKey, SearchAttributeUpdate};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use temporalio_sdk::workflows::select;
 use temporalio_sdk::{
-    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SyncWorkflowContext, TimerOptions, WaitConditionOptions,
-    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SyncWorkflowContext, TimerOptions,
+    WaitConditionOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult,
+    WorkflowTermination,
 };
 
 /// How jobs stand, for lists.
 pub(crate) const STATUS: SearchAttributeKey<String> = SearchAttributeKey::keyword("HookwrightStatus");
+/// Records that were acknowledged when that was told last.
+pub(crate) const RECORDS: SearchAttributeKey<i64> = SearchAttributeKey::int("HookwrightRecords");
 /// The approvals that wait.
 pub(crate) const WAITING: SearchAttributeKey<Vec<String>> = SearchAttributeKey::keyword_list("HookwrightWaiting");
 
@@ -45,6 +48,8 @@ pub(crate) struct HookwrightJob {
     book: Book,
     /// What lists were told last.
     told: (&'static str, Vec<String>),
+    /// Handlers that wait for the home node's word.
+    asking: u32,
 }
 
 fn now_ms(time: Option<std::time::SystemTime>) -> u64 {
@@ -56,8 +61,11 @@ fn now_ms(time: Option<std::time::SystemTime>) -> u64 {
 impl HookwrightJob {
     #[init]
     fn new(_ctx: &WorkflowContextView, mut input: JobInput) -> Self {
-        let book = input.carried.take().map_or_else(Book::default, |book| *book);
-        Self { input, book, told: ("running", vec![]) }
+        let Some(book) = input.carried.take() else {
+            return Self { input, book: Book::default(), told: ("running", vec![]), asking: 0 };
+        };
+        // What an earlier run told is told anew.
+        Self { input, book: *book, told: ("", vec![String::new()]), asking: 0 }
     }
 
     #[run]
@@ -70,6 +78,8 @@ impl HookwrightJob {
             let now = now_ms(ctx.workflow_time());
             match ctx.state(|s| s.book.next(now)) {
                 Next::Over(outcome) => {
+                    // Whoever waits for the node's word on a decision gets it.
+                    let _ = until(ctx, &lasting, |s| s.asking == 0).await;
                     let acknowledged = ctx.state(|s| s.book.acknowledged());
                     return Ok(JobResult { outcome, acknowledged });
                 }
@@ -78,9 +88,8 @@ impl HookwrightJob {
                     let timer =
                         TimerOptions::builder(Duration::from_millis(ms)).cancellation_token(own.clone()).build();
                     let mut timer = std::pin::pin!(ctx.timer(timer));
-                    let mut said = std::pin::pin!(until(ctx, &lasting, |s| {
-                        !s.book.waits_for_people() || s.book.has_failed()
-                    }));
+                    let mut said =
+                        std::pin::pin!(until(ctx, &lasting, |s| { !s.book.waits_for_people() || s.book.has_failed() }));
                     select! {
                         _ = said => {}
                         _ = timer => ctx.state_mut(|s| s.book.wake()),
@@ -164,6 +173,9 @@ impl HookwrightJob {
         if let Err(why) = self.book.progress(so_far) {
             ctx.force_task_fail(why.to_string());
         }
+        if let Some(updates) = self.news() {
+            ctx.upsert_search_attributes(updates);
+        }
     }
 }
 
@@ -181,6 +193,22 @@ impl HookwrightJob {
             acknowledged,
             items: self.book.items(),
         }
+    }
+
+    /// What lists are to be told; none where that is known.
+    fn news(&mut self) -> Option<Vec<SearchAttributeUpdate>> {
+        let stands = (self.book.status(), self.book.undecided());
+        if self.told == stands {
+            return None;
+        }
+        let records = i64::try_from(self.book.acknowledged().records).unwrap_or(i64::MAX);
+        let mut updates = vec![STATUS.value_set(stands.0.to_owned()), RECORDS.value_set(records)];
+        if self.told.1 != stands.1 {
+            // None is an empty list: servers refuse what the SDK sends for an attribute that is taken away.
+            updates.push(WAITING.value_set(stands.1.clone()));
+        }
+        self.told = stands;
+        Some(updates)
     }
 
     fn job(&self) -> String {
@@ -228,21 +256,17 @@ async fn deliver(ctx: &WorkflowContext<HookwrightJob>, what: InboxKind) -> Answe
         .task_queue(queue)
         .cancellation_token(token.clone())
         .build();
-    match ctx.execute_activity(Acts::deliver, DeliverInput { job, what }, options).await {
-        Ok(answer) => answer,
-        Err(_) => Answer::Noted,
-    }
+    ctx.state_mut(|s| s.asking += 1);
+    let told = ctx.execute_activity(Acts::deliver, DeliverInput { job, what }, options).await;
+    ctx.state_mut(|s| s.asking -= 1);
+    told.unwrap_or(Answer::Noted)
 }
 
 /// Tells lists how the job stands, where that changed.
 fn tell(ctx: &WorkflowContext<HookwrightJob>) {
-    let stands = ctx.state(|s| (s.book.status(), s.book.undecided()));
-    if ctx.state(|s| s.told == stands) {
-        return;
+    if let Some(updates) = ctx.state_mut(HookwrightJob::news) {
+        ctx.upsert_search_attributes(updates);
     }
-    let waiting = if stands.1.is_empty() { WAITING.value_unset() } else { WAITING.value_set(stands.1.clone()) };
-    ctx.upsert_search_attributes([STATUS.value_set(stands.0.to_owned()), waiting]);
-    ctx.state_mut(|s| s.told = stands);
 }
 
 /// Goes on as a new run, where the history has become long and nobody waits for an answer. What the machine is goes with it.
@@ -279,11 +303,8 @@ async fn broken(
         let kind = if kind.is_empty() { "SegmentFailed" } else { &kind };
         return ctx.state_mut(|s| s.book.fail(kind, &why));
     }
-    let input = ctx.state(|s| RestoreInput {
-        job: s.job(),
-        row: s.input.row.clone(),
-        acknowledged: s.book.acknowledged(),
-    });
+    let input =
+        ctx.state(|s| RestoreInput { job: s.job(), row: s.input.row.clone(), acknowledged: s.book.acknowledged() });
     let options = ctx.state(|s| options(&s.input.home.queue, lasting, format!("restore-{}", s.book.segments)));
     if let Err(error) = ctx.execute_activity(Acts::restore, input, options).await {
         let why = error.cause().map_or_else(|| error.to_string(), |cause| cause.to_string());

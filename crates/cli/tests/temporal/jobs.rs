@@ -88,9 +88,10 @@ fn a_job_on_the_cluster_has_the_history_of_one_in_one_file() {
     assert_eq!(story(&history["history"], job), story(&here["history"], job));
     assert!(!other.world.path("jobs.db").exists());
 
-    // The start with its first turn, two times calls, the other turns: one activity each, however many hooks were asked.
-    let scheduled = cluster.events(job).iter().filter(|e| e["eventType"] == "EVENT_TYPE_ACTIVITY_TASK_SCHEDULED").count();
-    assert_eq!(scheduled, 6);
+    // The start, three turns, two times calls, the end: one activity each, however many hooks were asked.
+    let scheduled =
+        cluster.events(job).iter().filter(|e| e["eventType"] == "EVENT_TYPE_ACTIVITY_TASK_SCHEDULED").count();
+    assert_eq!(scheduled, 7);
 }
 
 #[test]

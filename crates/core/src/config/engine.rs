@@ -25,8 +25,7 @@ pub(super) fn engine(read: &mut Reader<'_, '_>, node: &Node) -> Option<Engine> {
 fn temporal(read: &mut Reader<'_, '_>, node: &Node) -> Option<TemporalConfig> {
     let keys = ["address", "namespace", "queue", "node", "api_key", "tls"];
     let fields = read.fields(node, "`engine.temporal`", &keys)?;
-    let address =
-        read.required(&fields, "address", "`engine.temporal`", EXAMPLE).and_then(|node| address(read, node));
+    let address = read.required(&fields, "address", "`engine.temporal`", EXAMPLE).and_then(|node| address(read, node));
     let namespace = name(read, fields.get("namespace"), "`namespace`", "default");
     let queue = name(read, fields.get("queue"), "`queue`", "hookwright");
     let id = optional(fields.get("node"), |node| word(read, node, "`node`"));

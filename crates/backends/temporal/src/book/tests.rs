@@ -15,10 +15,7 @@ fn a_job_that_is_given_up_says_what_is_not_known() {
     book.fail("Abandoned", "bob gave it up");
     let Next::Over(Outcome::Failed { error }) = book.next(0) else { panic!("{book:?}") };
     assert_eq!(error.kind, "Abandoned");
-    assert_eq!(
-        error.message,
-        "ada gave it up; what its home node did after its last acknowledged record is not known"
-    );
+    assert_eq!(error.message, "ada gave it up; what its home node did after its last acknowledged record is not known");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use hookwright_runtime::observe::Silent;
 use hookwright_runtime::ports::clock::SystemClock;
 use hookwright_runtime::ports::model::{Model, ModelError, Turn, TurnCall, TurnRequest, TurnSink};
 use hookwright_runtime::ports::store::{Decision, NewJob};
-use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolStatus, Tools};
+use hookwright_runtime::ports::tools::{CallOutcome, ListedFunction, ToolDown, ToolState, ToolStatus, Tools};
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -64,7 +64,15 @@ impl Tools for Scripted {
         CallOutcome::Answered { result: json!({"content": [], "structuredContent": said}), duplicate_key: false }
     }
     fn status(&self) -> Vec<ToolStatus> {
-        vec![]
+        let status = |tool: &str| ToolStatus {
+            tool: tool.into(),
+            state: ToolState::Ready,
+            starts: 1,
+            last_error: None,
+            server: None,
+            protocol: None,
+        };
+        vec![status("policy"), status("git")]
     }
     async fn kill(&self, _: &str, _: &str) -> bool {
         false
