@@ -26,21 +26,15 @@ pub(crate) fn run(asked: bool) -> Result<Ended> {
     succeed(&mut cargo_command(&lint)?)?;
     // The programs of other packages that tests start.
     succeed(&mut cargo_command(&["build", "--locked", "--package", "hookwright-testkit", "--bins"])?)?;
-    let nextest = is_installed("nextest")?;
-    let test: &[&str] = if nextest { &["nextest", "run", "--locked", "--no-fail-fast"] } else { &["test", "--locked"] };
-    for what in [&["--lib", "--package", "hookwright-temporal"][..], &["--test", "temporal", "--package", "hookwright"]]
-    {
-        let mut arguments = test.to_vec();
-        arguments.extend(&PACKAGES[4..]);
-        arguments.extend(what);
-        // A server for each test, and some nodes: more at once only wait for each other.
-        if !nextest {
-            arguments.extend(["--", "--test-threads", "2"]);
-        } else {
-            arguments.extend(["--test-threads", "2"]);
-        }
-        succeed(cargo_command(&arguments)?.env("HOOKWRIGHT_TEST_TEMPORAL", &server))?;
-    }
+    // A server for each test, and some nodes: more at once only wait for each other.
+    let (test, two): (&[&str], &[&str]) = if is_installed("nextest")? {
+        (&["nextest", "run", "--locked", "--no-fail-fast"], &["--test-threads", "2"])
+    } else {
+        (&["test", "--locked", "--no-fail-fast"], &["--", "--test-threads", "2"])
+    };
+    let what = ["--lib", "--test", "temporal", "--test", "replay"];
+    let arguments = [test, &PACKAGES, &what, two].concat();
+    succeed(cargo_command(&arguments)?.env("HOOKWRIGHT_TEST_TEMPORAL", &server))?;
     Ok(Ended::Well)
 }
 
