@@ -87,8 +87,8 @@ pub(crate) async fn view(settings: &Settings, read_only: bool) -> CliResult<View
     if let Some((config, folder)) = settings.temporal()? {
         let access = crate::cluster::access(settings, &config, &folder)?;
         let cluster = crate::cluster::connect(&access).await?;
-        // Large values of jobs that are at home here.
-        let local = if settings.db()?.exists() { Some(existing(settings, true)? as Arc<dyn Store>) } else { None };
+        // Large values of jobs that are at home here. Without them their digests are shown: a store that is only being made is no matter.
+        let local = existing(settings, true).ok().map(|local| local as Arc<dyn Store>);
         let store = Arc::new(hookwright_temporal::ClusterStore::new(cluster.clone(), local));
         return Ok(View { store, cluster: Some(cluster) });
     }

@@ -10,8 +10,8 @@ use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError, Wo
 use temporalio_client::tonic::{Code, IntoRequest as _};
 use temporalio_client::{
     Client, ClientOptions, ClientTlsOptions, Connection, ConnectionOptions, RpcOptions, TlsOptions, Url,
-    WorkflowDescribeOptions, WorkflowExecuteUpdateOptions, WorkflowGetResultOptions, WorkflowIdConflictPolicy,
-    WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
+    WorkflowDescribeOptions, WorkflowExecuteUpdateOptions, WorkflowFetchHistoryOptions, WorkflowGetResultOptions,
+    WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
 };
 use temporalio_common::MemoValues;
 use temporalio_common::protos::temporal::api::enums::v1::{IndexedValueType, PendingActivityState};
@@ -247,6 +247,13 @@ impl Cluster {
             Ok(result) => Ok(result.outcome),
             Err(error) => Err(ClusterError::Failed(format!("{job} did not end in order: {}", chain(&error)))),
         }
+    }
+
+    /// The history of the latest run of a job's workflow, as [`crate::replay_workflow`] takes it.
+    pub async fn workflow(&self, job: &str) -> Result<Vec<u8>, ClusterError> {
+        let handle = self.client.get_workflow_handle::<HookwrightJob>(job);
+        let history = handle.fetch_history(WorkflowFetchHistoryOptions::default());
+        history.to_json().await.map_err(|e| ClusterError::Failed(chain(&e)))
     }
 
     /// What a job waits for.

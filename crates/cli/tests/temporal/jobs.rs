@@ -56,6 +56,9 @@ fn story(history: &Value, job: &str) -> Vec<String> {
                     spec.shift_remove(key);
                 }
             }
+            if let Some(head) = keys.get_mut("command").and_then(|command| command.get_mut("head")) {
+                head.as_object_mut().unwrap().shift_remove("node");
+            }
             if keys["kind"] == "begun" && keys["command"]["do"] == "call_model" {
                 keys["command"].as_object_mut().unwrap().shift_remove("conversation");
             }
