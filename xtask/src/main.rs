@@ -10,6 +10,7 @@ mod harnesses;
 mod say;
 mod schemas;
 mod steps;
+mod temporal;
 mod test;
 mod tools;
 

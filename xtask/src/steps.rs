@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Doctest,
     /// All tests.
     Test,
+    /// The Temporal engine against a development server; only with `--temporal`.
+    Temporal,
     /// Real coding agents behind the bridge, cut off from the world; needs root.
     Harnesses,
 }
@@ -80,6 +82,7 @@ impl Step {
             Self::Fuzz => fuzz(),
             Self::Doctest => cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"]),
             Self::Test => test(),
+            Self::Temporal => crate::temporal::run(false),
             Self::Harnesses => crate::harnesses::run(false),
         }
     }
@@ -105,7 +108,7 @@ pub(crate) fn succeed(command: &mut Command) -> Result<Ended> {
 }
 
 /// Whether a cargo subcommand is installed.
-fn is_installed(subcommand: &str) -> Result<bool> {
+pub(crate) fn is_installed(subcommand: &str) -> Result<bool> {
     let mut asked = cargo_command(&[subcommand, "--version"])?;
     let status = asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     Ok(status.context("start cargo")?.success())

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: sets up, runs the steps, and says how long each took.
 
 use crate::steps::{Ended, Step};
-use crate::{env, harnesses, say, tools};
+use crate::{env, harnesses, say, temporal, tools};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::fs;
@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Test the bridges to all coding agents, not only to Claude Code and Codex. Fetches 2 GB, takes half an hour.
     #[arg(long)]
     harnesses: bool,
+    /// Test the Temporal engine too: builds some 110 crates more, fetches a development server (45 MB) and starts it on loopback.
+    #[arg(long)]
+    temporal: bool,
 }
 
 impl Options {
@@ -59,7 +62,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let name = step.name();
         say::step(&name);
         let started = Instant::now();
-        let ended = if step == Step::Harnesses { harnesses::run(options.harnesses) } else { step.run() };
+        let ended = match step {
+            Step::Harnesses => harnesses::run(options.harnesses),
+            Step::Temporal => temporal::run(options.temporal || options.only.contains(&Step::Temporal)),
+            step => step.run(),
+        };
         let time = say::duration(started.elapsed());
         report.push(match ended {
             Ok(Ended::Well) => format!("  {name:<8}  ok        {time}"),

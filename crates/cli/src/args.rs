@@ -168,6 +168,7 @@ impl Command {
                 | JobsCommand::Show { output, .. }
                 | JobsCommand::History { output, .. }
                 | JobsCommand::Cancel { output, .. }
+                | JobsCommand::Abandon { output, .. }
                 | JobsCommand::Forget { output, .. },
             )
             | Self::Approvals(ApprovalsCommand::List { output, .. } | ApprovalsCommand::Show { output, .. })
@@ -280,6 +281,16 @@ pub(crate) enum JobsCommand {
         /// Its id, or the beginning of it
         job: String,
         /// Your name in the history
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+        #[arg(long, value_name = "FORM", default_value = "text")]
+        output: Output,
+    },
+    /// Give up a job of a Temporal cluster whose home node does not come back: it fails, without its node
+    Abandon {
+        /// Its id, or the beginning of it
+        job: String,
+        /// Your name in what is said of it
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
         #[arg(long, value_name = "FORM", default_value = "text")]

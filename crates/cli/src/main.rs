@@ -5,6 +5,8 @@
 mod acp;
 mod args;
 mod bridge;
+#[cfg(feature = "temporal")]
+mod cluster;
 mod commands;
 mod doctor;
 mod environment;

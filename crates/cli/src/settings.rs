@@ -7,7 +7,7 @@ use crate::next::Next;
 use crate::story::{Color, Look, Surroundings};
 use crate::terminal::Terminal;
 use crate::trust::{self, Trusted};
-use hookwright_core::config::{self, Config, LogFormat, ParsedConfig, TenantConfig};
+use hookwright_core::config::{self, Config, Engine, LogFormat, ParsedConfig, TemporalConfig, TenantConfig};
 use hookwright_core::diagnostic::{Diagnostic, summary};
 use hookwright_core::json::sha256_hex;
 use std::collections::BTreeMap;
@@ -187,6 +187,22 @@ impl Settings {
         Ok(named.unwrap_or_else(|| self.default_db()))
     }
 
+    /// The Temporal cluster that jobs run on, where the configuration says so, and the folder that its paths are meant from. As with
+    /// [`Settings::db`], a trusted local configuration says it too, unless the store is named.
+    pub(crate) fn temporal(&self) -> CliResult<Option<(TemporalConfig, PathBuf)>> {
+        let local = if self.global.db.is_some() { None } else { self.local_config()? };
+        match local {
+            Some((config, _)) => built(config.engine).map(|temporal| temporal.map(|config| (config, self.cwd.clone()))),
+            None => self.own_temporal(),
+        }
+    }
+
+    /// The same, of the configuration that is used: that of a job's or a node's tenants.
+    pub(crate) fn own_temporal(&self) -> CliResult<Option<(TemporalConfig, PathBuf)>> {
+        let temporal = built(self.config.engine.clone())?;
+        Ok(temporal.map(|config| (config, self.config_folder().to_owned())))
+    }
+
     fn default_db(&self) -> PathBuf {
         self.cwd.join(".hookwright").join("hookwright.db")
     }
@@ -264,6 +280,20 @@ impl Settings {
             if json { builder.json().try_init() } else { builder.try_init() }
         }
         .map_err(|e| CliError::failed(format!("the log can't be started: {e}")))
+    }
+}
+
+/// The cluster of an engine, if this build knows it.
+fn built(engine: Engine) -> CliResult<Option<TemporalConfig>> {
+    match engine {
+        Engine::Embedded => Ok(None),
+        Engine::Temporal(config) if cfg!(feature = "temporal") => Ok(Some(*config)),
+        Engine::Temporal(_) => {
+            let what = "the configuration says `engine: temporal`, and this hookwright was built without it";
+            Err(CliError::usage(what).hint(
+                "build it with `cargo install --path crates/cli --features temporal`, or leave `engine` out of the configuration",
+            ))
+        }
     }
 }
 

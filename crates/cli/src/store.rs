@@ -6,6 +6,7 @@ use crate::trust;
 use hookwright_runtime::of_tenant::OfTenant;
 use hookwright_runtime::ports::clock::SystemClock;
 use hookwright_runtime::ports::sessions::Sessions;
+use hookwright_runtime::ports::store::Store;
 use hookwright_sqlite::{OpenOptions, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
@@ -101,6 +102,40 @@ pub(crate) fn existing(settings: &Settings, read_only: bool) -> CliResult<Arc<Sq
     let options = OpenOptions::new(node_name(), Arc::new(SystemClock));
     let options = if read_only { options.read_only() } else { options };
     Ok(SqliteStore::open(&path, options)?)
+}
+
+/// What commands look at and decide on: the store, or the cluster that the configuration names.
+pub(crate) async fn view(settings: &Settings, read_only: bool) -> CliResult<View> {
+    #[cfg(feature = "temporal")]
+    if let Some((config, folder)) = settings.temporal()? {
+        if settings.global.tenant.is_some() {
+            return Err(CliError::usage("what stands on a Temporal cluster can't be narrowed to a tenant yet")
+                .hint("leave --tenant out, or keep a cluster's namespace to each tenant"));
+        }
+        let access = crate::cluster::access(settings, &config, &folder)?;
+        let cluster = crate::cluster::connect(&access).await?;
+        // Large values of jobs that are at home here. Without them their digests are shown: a store that is only being made is no matter.
+        let local = existing(settings, true).ok().map(|local| local as Arc<dyn Store>);
+        let store = Arc::new(hookwright_temporal::ClusterStore::new(cluster.clone(), local));
+        return Ok(View { store, cluster: Some(cluster) });
+    }
+    #[cfg(not(feature = "temporal"))]
+    settings.temporal()?;
+    // Nothing is awaited here in a build without clusters.
+    std::future::ready(()).await;
+    Ok(View {
+        store: seen(settings, &existing(settings, read_only)?),
+        #[cfg(feature = "temporal")]
+        cluster: None,
+    })
+}
+
+/// A store to look at.
+pub(crate) struct View {
+    pub(crate) store: Arc<dyn Store>,
+    /// The cluster, where that is it.
+    #[cfg(feature = "temporal")]
+    pub(crate) cluster: Option<hookwright_temporal::Cluster>,
 }
 
 /// Our own folder in a project: kept out of its git.

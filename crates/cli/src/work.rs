@@ -8,6 +8,8 @@ mod door;
 mod harness;
 mod household;
 mod late;
+#[cfg(feature = "temporal")]
+mod on_cluster;
 mod subagents;
 mod unattended;
 
@@ -15,6 +17,8 @@ pub(crate) use cancel::{NoModel, cancel_below, cancel_idle, cancelled};
 pub(crate) use crash::{checkpoint, crash_probe};
 pub(crate) use household::Household;
 pub(crate) use late::late_faults;
+#[cfg(feature = "temporal")]
+pub(crate) use on_cluster::{follow, segment};
 pub(crate) use subagents::TenantAgents;
 pub(crate) use unattended::{Rest, unattended};
 
@@ -34,6 +38,7 @@ use hookwright_core::job::{Fact, JobSpec, LOGIC_VERSION, Outcome};
 use hookwright_core::stored::Stored;
 use hookwright_runtime::job::{Deps, End, NewRun, Options, RunError, Which};
 use hookwright_runtime::lifecycle;
+use hookwright_runtime::observe::{Event, Observer};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::sessions::Sessions;
@@ -170,14 +175,25 @@ pub(crate) async fn begun_job(
             settings.next().command(&format!("jobs cancel {}", row.job.id))
         )));
     }
+    let (tenant, model) = of_origin(settings, &row.job, &spec)?;
+    let process = match std::process::id() {
+        id if spec.node == node => format!("process {id}"),
+        id => format!("process {id} on {node}"),
+    };
+    let which = Which::Resume { job: row.job.id.clone(), process };
+    Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
+}
+
+/// The plugins that a job was begun with, and what runs its agent.
+fn of_origin(settings: &mut Settings, row: &NewJob, spec: &JobSpec) -> CliResult<(Tenant, Arc<dyn Model>)> {
     settings.keep_db()?;
-    let origin = &row.job.origin;
+    let origin = &row.origin;
     if settings.config_file.is_none()
         && let Some(config) = origin["config"].as_str()
     {
         settings.adopt_config_of_job(PathBuf::from(config), origin["config_digest"].as_str())?;
     }
-    settings.global.tenant = settings.config_file.as_ref().map(|_| row.job.tenant.clone());
+    settings.global.tenant = settings.config_file.as_ref().map(|_| row.tenant.clone());
     let folders: Vec<PathBuf> =
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
@@ -193,17 +209,12 @@ pub(crate) async fn begun_job(
             ));
         }
     }
-    let model = match crate::story::family::door(&row) {
+    let model = match row.origin["door"].as_str() {
         // Their agents were run by others, and are gone: taken up, the job ends.
         Some("bridge" | "gateway") => Arc::new(NoModel("the job's agent was run by somebody else")),
         _ => subagents::open_agent(&settings.env, &tenant, &spec.agent)?,
     };
-    let process = match std::process::id() {
-        id if spec.node == node => format!("process {id}"),
-        id => format!("process {id} on {node}"),
-    };
-    let which = Which::Resume { job: row.job.id.clone(), process };
-    Ok(Prepared { tenant, store, model, spec: *spec, which, earlier })
+    Ok((tenant, model))
 }
 
 /// Opens a model of an agent of that plugin.
@@ -262,7 +273,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
     if let Attended::Ended(Ok(End::Finished(_))) = &end
         && !is_child
     {
-        close_session(&job_of_session, &job, &door, earlier_is_over).await;
+        close_session(&job_of_session, &job, &*door, earlier_is_over).await;
     }
     approver.abort();
     watcher.abort();
@@ -292,6 +303,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         // Children that an earlier process ran, and that this one had not taken up yet.
         cancel_below(&store, &job, by, &door.next).await?;
     }
+    let store: Arc<dyn Store> = store;
     report(&store, (&job, &first), end, &style, &door).await.map(|code| (code, job))
 }
 
@@ -316,7 +328,7 @@ async fn left_behind(settings: &Settings, job: &str, first: &str) -> String {
 
 /// A job of the command line is a session of its own: it is closed with the job. Ctrl-C and signals leave at once. Where the job was over
 /// before, only an ask that a process left behind is done again.
-async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
+async fn close_session(deps: &Deps, job: &str, door: &dyn Observer, was_over: bool) {
     let ended = async {
         if was_over {
             lifecycle::session_end_again(deps, job, door).await
@@ -327,10 +339,10 @@ async fn close_session(deps: &Deps, job: &str, door: &Door, was_over: bool) {
     tokio::select! {
         ended = ended => {
             if let Err(error) = ended {
-                door.notice(&format!("_SessionEnd could not be asked: {error}"));
+                door.event(Event::Notice(&format!("_SessionEnd could not be asked: {error}")));
             }
         }
-        _ = tokio::signal::ctrl_c() => door.notice("_SessionEnd is not waited for"),
+        _ = tokio::signal::ctrl_c() => door.event(Event::Notice("_SessionEnd is not waited for")),
         () = crate::signals::stop() => {}
     }
 }
@@ -378,12 +390,13 @@ pub(crate) async fn over(
     };
     note(&format!("{job} is over, it {how}; nothing was done now: {show}"));
     let (door, _asks) = Door::new(settings, records, style.output, style.approve)?;
-    report(store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
+    let store: Arc<dyn Store> = store.clone();
+    report(&store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
 }
 
 /// Says how it ended, and with which exit code.
 async fn report(
-    store: &Arc<dyn Sessions>,
+    store: &Arc<dyn Store>,
     (job, first): (&str, &str),
     end: Result<End, RunError>,
     style: &Style,

@@ -10,6 +10,7 @@ use crate::json::sha256_hex;
 use crate::yaml::{self, Sink, SourceText};
 
 mod check;
+mod engine;
 mod limits;
 mod lower;
 pub mod schema;
@@ -18,7 +19,9 @@ mod types;
 
 pub use check::{check_approvers, check_secrets};
 pub use servers::{Servers, ServersError};
-pub use types::{Config, Engine, LifecycleConfig, LogConfig, LogFormat, Secrets, TenantConfig};
+pub use types::{
+    Config, Engine, LifecycleConfig, LogConfig, LogFormat, Secrets, TemporalConfig, TenantConfig, TlsConfig,
+};
 
 /// The largest configuration file, in bytes: 1 MiB.
 pub const MAX_CONFIG_BYTES: usize = yaml::MAX_BYTES;

@@ -206,22 +206,53 @@ pub enum ReplayError {
     Empty,
 }
 
+/// A job that is rebuilt record by record: what [`replay`] does, for whoever gets a history in pieces.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    machine: Option<Machine>,
+    head: Head,
+}
+
+impl Replay {
+    /// Takes the next record: checks it against the chain, and what it says against what the logic would do.
+    pub fn take(&mut self, text: &str) -> Result<Record, ReplayError> {
+        let record = self.head.read(text)?;
+        let at = |mismatch| ReplayError::Mismatch { seq: record.seq, mismatch };
+        match (&mut self.machine, &record.fact) {
+            (machine @ None, Fact::Started { spec }) => {
+                *machine = Some(Machine::new((**spec).clone()).map_err(at)?.0);
+            }
+            (None, fact) => return Err(at(Mismatch::unexpected(fact))),
+            (Some(machine), fact) => drop(machine.handle(record.at_ms, fact).map_err(at)?),
+        }
+        Ok(record)
+    }
+
+    /// The machine, once there is a first record.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.machine.as_ref()
+    }
+
+    /// Where the history stands.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+}
+
+/// A record's text without its inline values: their digests stay, and with them its hash. None where it can't be read.
+pub fn without_values(text: &str) -> Option<String> {
+    let mut value = serde_json::from_str(text).ok()?;
+    strip(&mut value);
+    serde_json::to_string(&value).ok()
+}
+
 /// Rebuilds a job from the texts of its records, calling nothing.
 pub fn replay<S: AsRef<str>>(records: impl IntoIterator<Item = S>) -> Result<(Machine, Head), ReplayError> {
-    let mut head = Head::default();
-    let mut machine: Option<Machine> = None;
+    let mut replay = Replay::default();
     for text in records {
-        let record = head.read(text.as_ref())?;
-        let at = |mismatch| ReplayError::Mismatch { seq: record.seq, mismatch };
-        match (&mut machine, &record.fact) {
-            (None, Fact::Started { spec }) => machine = Some(Machine::new((**spec).clone()).map_err(at)?.0),
-            (None, fact) => return Err(at(Mismatch::unexpected(fact))),
-            (Some(machine), fact) => {
-                machine.handle(record.at_ms, fact).map_err(at)?;
-            }
-        }
+        replay.take(text.as_ref())?;
     }
-    machine.map(|m| (m, head)).ok_or(ReplayError::Empty)
+    replay.machine.map(|m| (m, replay.head)).ok_or(ReplayError::Empty)
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub enum NotAsked {
 }
 
 /// The row that stands for an approval which waits.
-pub(crate) fn row_of(approval: &Approval, opened_ms: u64) -> ApprovalRow {
+pub fn row_of(approval: &Approval, opened_ms: u64) -> ApprovalRow {
     ApprovalRow {
         id: approval.id.clone(),
         job: approval.job.clone(),

@@ -79,6 +79,13 @@ pub enum Which {
         /// This process, for people.
         process: String,
     },
+    /// One that paused (see [`run_segment`]): as `Resume`, but that it was taken up is recorded only where something was under way.
+    GoOn {
+        /// Its id.
+        job: String,
+        /// This process, for people.
+        process: String,
+    },
 }
 
 /// A job to start.
@@ -141,6 +148,40 @@ pub enum RunError {
 /// Children that it starts run beside it: cancelling it cancels them, dropping this future stops them too.
 pub async fn run(deps: Deps, which: Which, options: Options, observer: Arc<dyn Observer>) -> Result<End, RunError> {
     run_tied(deps, which, options, observer, None).await
+}
+
+/// How a segment ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SegmentEnd {
+    /// As a run ends.
+    End(End),
+    /// Before a model turn, or after one: nothing is under way, and what comes next is not begun.
+    Paused,
+}
+
+/// Runs a job up to its next boundary: before a model turn (or a compaction) and after it. So a turn is a segment, and all calls of one
+/// turn, with everything that is asked about them, are one. For an engine that keeps histories elsewhere too. Jobs whose agents somebody
+/// else runs have no boundaries.
+///
+/// A segment always gets on: what it begins with is never a boundary.
+pub async fn run_segment(
+    deps: Deps,
+    which: Which,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<SegmentEnd, RunError> {
+    if deps.model.harness().is_some() {
+        return run(deps, which, options, observer).await.map(SegmentEnd::End);
+    }
+    let mut runner = runner::Runner::open(deps, which, observer).await?.with_boundaries();
+    let end = runner.run(options, None).await;
+    let paused = runner.is_paused();
+    runner.close().await;
+    Ok(if paused && end.as_ref().is_ok_and(|end| *end == End::Detached) {
+        SegmentEnd::Paused
+    } else {
+        SegmentEnd::End(end?)
+    })
 }
 
 /// Runs the job of an agent that somebody else runs, until it ends; what the agent does comes through `arrivals`. Where nobody holds the

@@ -23,7 +23,7 @@ pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliRes
     let damaged = |e: serde_json::Error| CliError::failed(format!("an approval in the store can't be read: {e}"));
     match command {
         ApprovalsCommand::List { all, output } => {
-            let store = store::seen(&settings, &store::existing(&settings, true)?);
+            let store = store::view(&settings, true).await?.store;
             let rows = store.approvals(!all).await?;
             match output {
                 Output::Json => json(&ApprovalList::new(&rows).map_err(damaged)?),
@@ -33,7 +33,7 @@ pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliRes
             Ok(exit::OK)
         }
         ApprovalsCommand::Show { id, output } => {
-            let store = store::seen(&settings, &store::existing(&settings, true)?);
+            let store = store::view(&settings, true).await?.store;
             let row = store.approval(&id).await?;
             let (row, approval) = shown(&store, row).await?;
             match output {
@@ -56,7 +56,7 @@ pub(crate) async fn run(settings: Settings, command: ApprovalsCommand) -> CliRes
 }
 
 async fn say(settings: Settings, args: DecideArgs, approve: bool) -> CliResult {
-    let store = store::seen(&settings, &store::existing(&settings, false)?);
+    let store = store::view(&settings, false).await?.store;
     let row = store.approval(&args.id).await?;
     let person = people::person(args.name.as_deref());
     let say = Say { approve, by: person.name.clone(), verified: person.verified, note: args.note.clone() };
@@ -104,7 +104,7 @@ fn cannot(row: &ApprovalRow, why: &str, next: &Next) -> CliError {
 
 /// What a row's approval shows, with all its values. Of one that waits, the history tells; where the row says something else, that is
 /// said too.
-async fn shown(store: &Arc<dyn Sessions>, row: ApprovalRow) -> CliResult<(ApprovalRow, Approval)> {
+async fn shown(store: &Arc<dyn Store>, row: ApprovalRow) -> CliResult<(ApprovalRow, Approval)> {
     let asked = match row.state {
         ApprovalState::Open => Some(asked(&**store, &row).await?),
         _ => None,

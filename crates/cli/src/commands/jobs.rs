@@ -14,7 +14,7 @@ use crate::work;
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, Outcome};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::store::Store;
+use hookwright_runtime::ports::store::{JobRow, Store};
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::{Forgotten, OpenOptions, SqliteStore};
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
     match command {
         JobsCommand::List { unfinished, limit, output } => {
-            let store = store::seen(&settings, &store::existing(&settings, true)?);
+            let store = store::view(&settings, true).await?.store;
             let rows = store.jobs(unfinished, limit).await?;
             match output {
                 Output::Json => json(&JobList::new(&rows)),
@@ -32,10 +32,17 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
         }
         JobsCommand::Show { job, output } => {
-            let store = store::seen(&settings, &store::existing(&settings, true)?);
-            let row = store.job(&job).await?;
+            let view = store::view(&settings, true).await?;
+            let store = view.store.clone();
+            let mut row = store.job(&job).await?;
             let mut records = records(&*store, &row.job.id).await?;
+            row.records = records.len() as u64;
             let approvals = store.approvals(false).await?;
+            #[cfg(feature = "temporal")]
+            if let Some(cluster) = &view.cluster {
+                let ends = history::outcome(&records).is_some();
+                crate::cluster::say_standing(cluster, &row, ends, &settings.next()).await;
+            }
             let mut children = vec![];
             for child in family::started(&records) {
                 // One whose call was only about to be made is no job yet.
@@ -60,7 +67,7 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
             }
         }
         JobsCommand::History { job, output } => {
-            let store = store::seen(&settings, &store::existing(&settings, true)?);
+            let store = store::view(&settings, true).await?.store;
             let id = store.job(&job).await?.job.id;
             let records = records(&*store, &id).await?;
             match output {
@@ -68,7 +75,23 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> CliResult {
                 Output::Text => data(&history::lines(&records, settings.look_of_stdout())),
             }
         }
+        JobsCommand::Abandon { job, name, output } => {
+            #[cfg(feature = "temporal")]
+            if settings.temporal()?.is_some() {
+                return crate::cluster::end(&settings, &job, name.as_deref(), output, true).await;
+            }
+            let _ = (name, output, settings.temporal()?);
+            let cancel = settings.next().command(&format!("jobs cancel {}", hookwright_core::text::escape(&job)));
+            return Err(CliError::usage("only jobs of a Temporal cluster can be abandoned")
+                .hint(format!("a job of this store is cancelled: {cancel}")));
+        }
+        #[cfg(feature = "temporal")]
+        JobsCommand::Cancel { job, name, output } if settings.temporal()?.is_some() => {
+            return crate::cluster::end(&settings, &job, name.as_deref(), output, false).await;
+        }
         JobsCommand::Cancel { job, name, output } => {
+            #[cfg(not(feature = "temporal"))]
+            settings.temporal()?;
             let store = store::seen(&settings, &store::existing(&settings, false)?);
             let row = store.job(&job).await?;
             if row.status.is_final() {
@@ -130,7 +153,12 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
     let file = store::open_existing(&settings)?;
     let store = store::seen(&settings, &file);
     let jobs = if let Some(job) = &args.job {
-        let id = store.job(job).await?.job.id;
+        let row = store.job(job).await?;
+        if of_cluster(&row) {
+            let hint = format!("it goes on as soon as its node runs: {}", settings.next().command("serve"));
+            return Err(CliError::failed(format!("{} is a job of a Temporal cluster", row.job.id)).hint(hint));
+        }
+        let id = row.job.id;
         // The row says so too, but only the history can't be changed unseen.
         let records = records(&*store, &id).await?;
         // Only what was begun at its session's end, and has no end, is left to do.
@@ -143,7 +171,8 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         vec![id]
     } else {
         let rows = store.jobs(true, u32::MAX).await?;
-        let idle = rows.iter().rev().filter(|row| !row.running && !family::is_with_parent(row, &rows));
+        let idle =
+            rows.iter().rev().filter(|row| !row.running && !of_cluster(row) && !family::is_with_parent(row, &rows));
         idle.map(|row| row.job.id.clone()).collect()
     };
     if jobs.is_empty() {
@@ -181,6 +210,11 @@ async fn resume(mut settings: Settings, args: ResumeArgs) -> CliResult {
         worst = worst.max(code);
     }
     Ok(worst)
+}
+
+/// Whether its workflow on a cluster says when it goes on.
+pub(crate) fn of_cluster(row: &JobRow) -> bool {
+    row.job.origin["engine"] == "temporal"
 }
 
 /// Loads the input and the output, where they are large: what can't be loaded is told by its digest.

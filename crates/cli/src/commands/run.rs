@@ -27,7 +27,15 @@ pub(crate) async fn run(mut settings: Settings, args: RunArgs) -> CliResult {
         Value::String(text)
     };
     let style = style(&settings, &args.how);
+    // Before anything is begun: a build without that engine says so.
+    let cluster = settings.own_temporal()?;
     let job = work::new_job(&settings, tenant, args.agent.as_deref(), input)?;
+    #[cfg(feature = "temporal")]
+    if let Some((config, folder)) = cluster {
+        return Box::pin(work::follow(&settings, job, style, (config, &folder))).await;
+    }
+    #[cfg(not(feature = "temporal"))]
+    drop(cluster);
     work::run(&mut settings, job, style).await.map(|(code, _)| code)
 }
 

@@ -71,6 +71,9 @@ async fn be_the_node(
         started_ms: SystemClock.now_ms(),
     };
     let sockets = node::sockets(&settings);
+    let cluster = settings.own_temporal()?;
+    #[cfg(feature = "temporal")]
+    let of_cluster = settings.clone();
     let home = Arc::new(Home::start(settings, tenants, &args.plugins)?);
     let mut node = match claimed.listen(sockets, about) {
         Ok(node) => node,
@@ -79,11 +82,24 @@ async fn be_the_node(
             return Err(CliError::failed(why).hint("choose another one with `socket:` in hookwright.yaml"));
         }
     };
+    // Jobs of a cluster come whenever they come: a node that serves one does not end for want of work.
+    let idle = args.idle.filter(|_| cluster.is_none());
+    #[cfg(feature = "temporal")]
+    let share = match cluster {
+        Some((config, folder)) => match crate::cluster::Share::take(&of_cluster, &config, &folder, &home).await {
+            Ok(share) => Some(share),
+            Err(error) => {
+                home.shutdown().await;
+                return Err(error);
+            }
+        },
+        None => None,
+    };
     say(args.output, false, &node.socket().to_string_lossy(), &node.running());
     let stop = CancellationToken::new();
     let tending = tokio::spawn(node::tend(home.clone(), stop.clone()));
     let reloading = tokio::spawn(reload(home.clone()));
-    let options = Options { idle: args.idle.map(Duration::from_secs), ..Options::default() };
+    let options = Options { idle: idle.map(Duration::from_secs), ..Options::default() };
     let ended = tokio::select! {
         ended = node.serve(home.clone(), options, signals.told.clone()) => ended,
         () = signals.hurry.cancelled() => return Ok(signals::hurried()),
@@ -93,6 +109,10 @@ async fn be_the_node(
     let _ = reloading.await;
     let leaving = async {
         let _ = tending.await;
+        #[cfg(feature = "temporal")]
+        if let Some(share) = share {
+            share.leave().await;
+        }
         home.shutdown().await;
     };
     tokio::select! {

@@ -142,7 +142,9 @@ async fn look(home: &Arc<Home>, jobs: &mut JoinSet<()>, stop: &CancellationToken
     let mut queued = vec![];
     for row in rows.iter().rev() {
         let job = &row.job.id;
-        if row.running || family::is_with_parent(row, &rows) || !may_go_on(home, job) {
+        // A job of a cluster goes on when its workflow says so.
+        let of_cluster = crate::commands::jobs::of_cluster(row);
+        if row.running || of_cluster || family::is_with_parent(row, &rows) || !may_go_on(home, job) {
             continue;
         }
         // Whoever is gone is not awaited by people either.

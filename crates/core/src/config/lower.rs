@@ -1,5 +1,6 @@
 //! The tree → a configuration.
 
+use super::engine::engine;
 use super::limits::{bounds, count, limits};
 use super::{Config, Engine, LifecycleConfig, LogConfig, LogFormat, Secrets, Servers, TenantConfig};
 use crate::Limits;
@@ -30,14 +31,14 @@ pub(super) fn config(root: &Node, sink: &mut Sink<'_>) -> Option<Config> {
 
 /// An absent value is no fault.
 #[allow(clippy::option_option, reason = "the outer `None` means that an error was said, as everywhere here")]
-fn optional<T>(node: Option<&Node>, read: impl FnOnce(&Node) -> Option<T>) -> Option<Option<T>> {
+pub(super) fn optional<T>(node: Option<&Node>, read: impl FnOnce(&Node) -> Option<T>) -> Option<Option<T>> {
     match node {
         Some(node) => read(node).map(Some),
         None => Some(None),
     }
 }
 
-fn path(read: &mut Reader<'_, '_>, node: &Node, what: &str) -> Option<String> {
+pub(super) fn path(read: &mut Reader<'_, '_>, node: &Node, what: &str) -> Option<String> {
     let text = read.filled(node, what, false)?;
     if text.starts_with('~') {
         read.error(node.place, Code::InvalidPath, format!("{what} is `{}`: `~` is not replaced", shown(text)))
@@ -45,19 +46,6 @@ fn path(read: &mut Reader<'_, '_>, node: &Node, what: &str) -> Option<String> {
         return None;
     }
     Some(text.to_owned())
-}
-
-fn engine(read: &mut Reader<'_, '_>, node: &Node) -> Option<Engine> {
-    if matches!(&node.kind, Kind::Text(text) if text == "temporal") {
-        read.error(
-            node.place,
-            Code::EngineUnavailable,
-            "the engine `temporal` is not part of this version: expected embedded",
-        )
-        .hint("leave `engine` out");
-        return None;
-    }
-    read.choice(node, "`engine`", &[("embedded", Engine::Embedded)])
 }
 
 fn tenants(read: &mut Reader<'_, '_>, node: &Node) -> Option<Vec<TenantConfig>> {

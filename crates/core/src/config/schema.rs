@@ -35,7 +35,7 @@ pub fn schema() -> Value {
                 "description": "Units of isolation. Default: one tenant `default`.",
             },
             "store": path("The SQLite file that holds jobs and their histories."),
-            "engine": {"enum": ["embedded"], "default": "embedded", "description": "What runs jobs durably."},
+            "engine": engine(),
             "socket": path("The node's Unix socket."),
             "log": {
                 "description": "What is logged: levels, or a mapping.",
@@ -55,6 +55,55 @@ pub fn schema() -> Value {
 
 fn path(description: &str) -> Value {
     json!({"type": "string", "pattern": "^\\s*[^~\\s]|^\\s+~", "description": description})
+}
+
+fn engine() -> Value {
+    let name = |description: &str, default: Option<&str>| {
+        let mut name = json!({"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,100}$", "description": description});
+        if let Some(default) = default {
+            name["default"] = default.into();
+        }
+        name
+    };
+    json!({
+        "description": "What runs jobs durably.",
+        "default": "embedded",
+        "anyOf": [{"enum": ["embedded"]}, {
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["temporal"],
+            "properties": {"temporal": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["address"],
+                "description": "A Temporal cluster.",
+                "properties": {
+                    "address": {"type": "string", "pattern": "^[^/ @?#]+:0*[1-9][0-9]{0,4}$", "description": "host:port of its frontend."},
+                    "namespace": name("The namespace.", Some("default")),
+                    "queue": name("The task queue of the workflows, which all nodes share.", Some("hookwright")),
+                    "node": name("This node's id. Default: made of the machine's name and the store's path.", None),
+                    "api_key": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["from"],
+                        "properties": {"from": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "description": "The variable of the node's environment that holds the key."}},
+                        "description": "The API key, by reference.",
+                    },
+                    "tls": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "description": "TLS. Default: none, or with the system's certificates where there is an API key.",
+                        "properties": {
+                            "ca": path("Who signs the server's certificate."),
+                            "cert": path("The client's certificate."),
+                            "key": path("Its private key."),
+                            "domain": name("The name in the server's certificate.", None),
+                        },
+                    },
+                },
+            }},
+        }],
+    })
 }
 
 fn tenant() -> Value {

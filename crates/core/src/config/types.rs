@@ -148,12 +148,44 @@ impl Default for LifecycleConfig {
 }
 
 /// What runs jobs durably.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// In the node itself, on one SQLite file.
     #[default]
     Embedded,
+    /// On a Temporal cluster; the node's SQLite file is the journal of the jobs that are at home on it.
+    Temporal(Box<TemporalConfig>),
+}
+
+/// A Temporal cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TemporalConfig {
+    /// `host:port` of its frontend.
+    pub address: String,
+    /// The namespace. Default `default`.
+    pub namespace: String,
+    /// The task queue of the workflows, which all nodes share. Default `hookwright`.
+    pub queue: String,
+    /// This node's id; must differ from every other node's. Absent: made of the machine's name and the store's path.
+    pub node: Option<String>,
+    /// The variable of the node's environment that holds the API key.
+    pub api_key: Option<String>,
+    /// TLS. Absent: plain, or with the system's certificates where there is an API key.
+    pub tls: Option<TlsConfig>,
+}
+
+/// Certificates of a connection, as paths to PEM files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TlsConfig {
+    /// Who signs the server's certificate. Absent: those that the system trusts.
+    pub ca: Option<String>,
+    /// The client's certificate; with `key`.
+    pub cert: Option<String>,
+    /// Its private key.
+    pub key: Option<String>,
+    /// The name in the server's certificate. Absent: the address's.
+    pub domain: Option<String>,
 }
 
 /// The node's log.

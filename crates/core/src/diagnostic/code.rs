@@ -137,8 +137,6 @@ codes! {
 
     /// `*` together with names of servers.
     InvalidServers = "invalid-servers", false;
-    /// An engine that this version does not have.
-    EngineUnavailable = "engine-unavailable", true;
     /// A variable that `from` names and the tenant's `secrets` do not.
     SecretNotAllowed = "secret-not-allowed", false;
     /// A name under `approvers` that is nearly a group's.

@@ -1,5 +1,6 @@
 //! The loop: facts in, records written, commands done.
 
+mod boundary;
 mod cancel;
 mod create;
 mod inbox;
@@ -23,6 +24,7 @@ use crate::outside::Arrivals;
 use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::ToolStatus;
 use crate::values::Values;
+use boundary::Boundaries;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::history::Record;
@@ -67,13 +69,16 @@ pub(super) struct Runner {
     tool_states: HashMap<String, &'static str>,
     /// The other side of a job whose agent somebody else runs.
     outside: Option<Outside>,
+    /// Where it stops by itself.
+    boundaries: Boundaries,
 }
 
 impl Runner {
     pub(super) async fn open(deps: Deps, which: Which, observer: Arc<dyn Observer>) -> Result<Self, RunError> {
         match which {
             Which::New(run) => Self::create(deps, *run, observer).await,
-            Which::Resume { job, process } => Self::resume(deps, &job, process, observer).await,
+            Which::Resume { job, process } => Self::resume(deps, &job, process, observer, true).await,
+            Which::GoOn { job, process } => Self::resume(deps, &job, process, observer, false).await,
         }
     }
 
@@ -121,6 +126,7 @@ impl Runner {
             tool_changes,
             tool_states: HashMap::new(),
             outside: None,
+            boundaries: Boundaries::None,
         }
     }
 
@@ -176,6 +182,9 @@ impl Runner {
                 self.take_ended().await?;
                 self.status();
                 continue;
+            }
+            if self.is_paused() && self.next.is_empty() {
+                return Ok(End::Detached);
             }
             // An agent outside can't be left while it waits.
             let only_waits = self.outside.is_none() && self.next.is_empty() && self.only_waits();
@@ -373,7 +382,9 @@ impl Runner {
                     handle.abort();
                 }
             }
-            let (_, commands) = self.record(now, fact)?;
+            let after_turn = matches!(fact, Fact::ModelAnswered { .. } | Fact::ModelFailed { .. });
+            let (_, mut commands) = self.record(now, fact)?;
+            self.hold_back(after_turn, &mut commands);
             self.emit(now, commands)?;
         }
         Ok(())

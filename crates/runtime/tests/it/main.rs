@@ -7,5 +7,6 @@ mod faults;
 mod hooks;
 mod outside;
 mod rows;
+mod segments;
 mod support;
 mod tenants;

@@ -20,10 +20,11 @@ impl Runner {
         job: &str,
         process: String,
         observer: Arc<dyn Observer>,
+        tells: bool,
     ) -> Result<Self, RunError> {
         let lease = deps.store.take_lease(job).await?;
         let (store, held) = (deps.store.clone(), lease.clone());
-        let taken = Self::take_up(deps, lease, job, process, observer).await;
+        let taken = Self::take_up(deps, lease, job, process, observer, tells).await;
         if taken.is_err() {
             // Nobody runs it now: whoever mends the cause must not have to wait for this process to end.
             let _ = store.release(&held).await;
@@ -37,6 +38,7 @@ impl Runner {
         job: &str,
         process: String,
         observer: Arc<dyn Observer>,
+        tells: bool,
     ) -> Result<Self, RunError> {
         let texts = Arc::new(deps.store.records(job, 0).await?);
         let (machine, head) = replayed(&texts).await.map_err(|why| RunError::Replay { job: job.to_owned(), why })?;
@@ -63,7 +65,10 @@ impl Runner {
             return Ok(runner);
         }
         let now = runner.now();
-        runner.journal.record(now, Fact::Resumed { process });
+        // Whoever paused broke nothing off.
+        if tells || runner.machine.pending().any(|(command, begun)| begun && settle(command) != Settlement::Wait) {
+            runner.journal.record(now, Fact::Resumed { process });
+        }
         runner.settle_all(now).await?;
         let (store, spec) = (runner.journal.store.clone(), runner.machine.spec().clone());
         runner.parent_over = parent_over(&*store, &spec).await?;
