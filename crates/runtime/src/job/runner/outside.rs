@@ -89,9 +89,9 @@ impl Workshop {
         let provider_id = text::shown(&provider_id, 200);
         let mut call = if self.spec.agent.external.is_some_and(|external| external.makes_calls) {
             let shown = text::shown(&tool, 200);
-            let names = std::iter::once(&tool).chain(&aliases).map(String::as_str);
+            let readings = aliases.iter().map(String::as_str);
             let fault = match fault {
-                None if !visible::may_make(&self.spec.agent, names) => {
+                None if !visible::may_make(&self.spec.agent, &tool, readings) => {
                     Some(format!("the agent {} may not use it", self.spec.agent.id))
                 }
                 fault => fault,
@@ -170,12 +170,7 @@ impl Runner {
                 let _ = left.send(came);
             }
             Arrival::Cancelled { call, done } => {
-                // What is not under way (any more) needs no cancelling.
-                if self.machine.knows_call(&call) {
-                    self.drop_call(&call);
-                    self.take(now, Fact::CallCancelled { call: call.clone() })?;
-                }
-                self.outside.as_mut().map(|outside| outside.news.remove(&call));
+                self.cancelled(call)?;
                 let _ = done.send(());
             }
             Arrival::Returned { call, made, news } => {
@@ -222,7 +217,8 @@ impl Runner {
     /// A call was looked up: it is asked for now.
     fn requested(&mut self, prepared: Prepared) -> Result<(), RunError> {
         let Prepared { call, blobs, asked, progress } = prepared;
-        if !self.machine.is_admitted() {
+        // Whoever asked may have gone while the function was looked up.
+        if asked.is_closed() || !self.machine.is_admitted() {
             return Ok(());
         }
         let id = self.machine.id_of_call(&call);
@@ -234,8 +230,24 @@ impl Runner {
         self.journal.blobs(blobs);
         let now = self.now();
         self.take(now, Fact::CallRequested { id: id.clone(), call })?;
-        let _ = asked.send(Asked { call: id, news });
-        Ok(())
+        match asked.send(Asked { call: id, news }) {
+            Ok(()) => Ok(()),
+            Err(Asked { call, .. }) => self.cancelled(call),
+        }
+    }
+
+    /// Nobody wants a call any more.
+    fn cancelled(&mut self, call: String) -> Result<(), RunError> {
+        if let Some(outside) = &mut self.outside {
+            outside.news.remove(&call);
+        }
+        // What is not under way (any more) needs no cancelling.
+        if !self.machine.knows_call(&call) {
+            return Ok(());
+        }
+        self.drop_call(&call);
+        let now = self.now();
+        self.take(now, Fact::CallCancelled { call })
     }
 
     fn keep(&mut self, value: Value) -> Stored {
