@@ -487,7 +487,7 @@ fn parent(world: &World) -> (Outside, Arc<Helpers>, Running) {
     let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: "ada".into() };
     let run = run_external(world.deps(world.store()), Which::New(new), options, Arc::new(Silent), arrivals);
     let kept = helpers.clone();
-    (outside, helpers, tokio::spawn(async move { kept.beside(run).await }))
+    (outside, helpers, tokio::spawn(async move { Box::pin(kept.beside(run)).await }))
 }
 
 #[tokio::test]
