@@ -271,11 +271,6 @@ impl Outside {
         self.over().await
     }
 
-    /// Whether both lead to the same job.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.to_job.same_channel(&other.to_job)
-    }
-
     /// Whether the job is over, or was left by its process.
     pub fn is_over(&self) -> bool {
         self.to_job.is_closed() || matches!(*self.standing.borrow(), Stand::Over(_))
