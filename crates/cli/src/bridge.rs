@@ -38,9 +38,18 @@ pub(crate) fn run() -> Option<ExitCode> {
     let begun = Instant::now();
     let printed = match Wanted::read(&words[1..]) {
         Ok(wanted) => wanted.answer(begun),
-        Err(why) => Door::new(Harness::ClaudeCode, None, Escalate::Wait, 0).refuse(Trouble::Own { why }),
+        Err(why) => named(&words[1..]).refuse(Trouble::Own { why }),
     };
     Some(print(&printed))
+}
+
+/// The door of the harness and event that a command line names that is not understood, as one of another version's `install` may be: its no
+/// is that event's, with that event's code, so that the line around it adds no second answer.
+fn named(words: &[OsString]) -> Door {
+    let text = |at: usize| words.get(at).map(|word: &OsString| word.to_string_lossy().into_owned());
+    let harness = text(0).and_then(|id| Harness::of(&id));
+    let event = text(1).filter(|event| harness.is_some() && !event.starts_with('-'));
+    Door::new(harness.unwrap_or(Harness::ClaudeCode), event, Escalate::Wait, 0)
 }
 
 fn print(printed: &Printed) -> ExitCode {
