@@ -181,6 +181,7 @@ pub(crate) async fn begun_job(
     let folders: Vec<PathBuf> =
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
+    settings.are_as_judged(&tenant.plugins)?;
     if found.iter().any(hookwright_core::diagnostic::Diagnostic::is_error) {
         return Err(crate::settings::faults(&found, settings.terminal));
     }
