@@ -77,7 +77,7 @@ fn a_sheet_is_bounded_says_what_it_leaves_out_and_closes_its_fences() {
     asked.reasons = vec![Escalation { hook: "h.post".into(), reason: "x".repeat(2_000) }; 500];
     asked.changes = vec![Change { hook: "h.mod".into(), from: stored(long), to: stored(json!("x")) }; 500];
     let Sheet { text, whole } = sheet(&asked, SHOW);
-    assert!(!whole && text.len() < 768 * 1024, "{}", text.len());
+    assert!(!whole && text.len() < 2 * 1024 * 1024, "{}", text.len());
     let ours = ours(&text).join("\n");
     assert!(
         ours.contains("[shortened: see it whole") && ours.contains("further changes: see `hookwright approvals show")
