@@ -44,12 +44,15 @@ pub(crate) fn run() -> Option<ExitCode> {
     Some(print(&printed))
 }
 
-/// The no where the command line is not understood: that of its harness and event, which stand first. Where the harness is not known, nothing
-/// is printed that could stand beside the no of the line around us.
+/// The no where the command line is not understood: that of its harness and event, which stand first, with that event's code, so that the line
+/// around it adds no second answer. Where the harness is not known, nothing is printed that could stand beside the no of the line around us.
 fn misread(words: &[OsString], trouble: Trouble) -> Printed {
     let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
     match word(0).and_then(|id| Harness::of(&id)) {
-        Some(harness) => Door::new(harness, word(1), Escalate::Wait, 0).refuse(trouble),
+        Some(harness) => {
+            let event = word(1).filter(|event| !event.starts_with('-'));
+            Door::new(harness, event, Escalate::Wait, 0).refuse(trouble)
+        }
         None => Printed { stderr: text::shown(&trouble.to_string(), 600), code: exit::USAGE, ..Printed::default() },
     }
 }

@@ -25,14 +25,27 @@ pub(crate) struct Kept {
 pub(crate) struct Installed {
     file: PathBuf,
     known: BTreeMap<String, Kept>,
+    /// Ends with this: of processes that install at once, none undoes what another one remembers.
+    _lock: Option<std::fs::File>,
 }
 
 impl Installed {
-    pub(crate) fn read(env: &Environment) -> CliResult<Self> {
+    /// `to_change`: others that change something wait until this is gone.
+    pub(crate) fn read(env: &Environment, to_change: bool) -> CliResult<Self> {
         let home = env.config_home().ok_or_else(|| {
             CliError::usage("neither XDG_CONFIG_HOME nor HOME is set, so what stood there before can't be kept")
         })?;
         let file = home.join("installed.json");
+        let lock = if to_change {
+            let failed = |e: std::io::Error| CliError::usage(format!("{} can't be written: {e}", file.display()));
+            std::fs::create_dir_all(&home).map_err(failed)?;
+            // Beside the file, which is replaced by each change.
+            let lock = std::fs::File::create(file.with_extension("lock")).map_err(failed)?;
+            lock.lock().map_err(failed)?;
+            Some(lock)
+        } else {
+            None
+        };
         let known = match text(&file)? {
             None => BTreeMap::new(),
             Some(text) => serde_json::from_str(&text).map_err(|e| {
@@ -41,7 +54,7 @@ impl Installed {
                 )
             })?,
         };
-        Ok(Self { file, known })
+        Ok(Self { file, known, _lock: lock })
     }
 
     /// What stood in a file before, if it is still as it was written.
@@ -49,10 +62,16 @@ impl Installed {
         self.known.get(&key(path)).filter(|kept| kept.after_sha256 == sha256_hex(now.as_bytes()))
     }
 
-    /// Remembers a change, before it is made.
-    pub(crate) fn remember(&mut self, path: &Path, before: Option<&str>, after: &str) -> CliResult<()> {
+    /// Remembers a change, before it is made. `without`: what stands there now, without anything of ours.
+    pub(crate) fn remember(
+        &mut self,
+        path: &Path,
+        before: Option<&str>,
+        without: Option<&str>,
+        after: &str,
+    ) -> CliResult<()> {
         let known = before.and_then(|now| self.untouched(path, now)).map(|kept| kept.before.clone());
-        let before = known.unwrap_or_else(|| before.map(str::to_owned));
+        let before = known.unwrap_or_else(|| without.map(str::to_owned));
         self.known.insert(key(path), Kept { before, after_sha256: sha256_hex(after.as_bytes()) });
         self.write()
     }
@@ -89,6 +108,15 @@ pub(crate) fn text(path: &Path) -> CliResult<Option<String>> {
     }
     let text = String::from_utf8(bytes);
     text.map(Some).map_err(|_| CliError::usage(format!("{} is no UTF-8, so it is left as it is", path.display())))
+}
+
+/// That a file is still what was read: who wrote it since is not overwritten.
+pub(crate) fn is_still(path: &Path, before: Option<&str>) -> CliResult<()> {
+    if text(path)?.as_deref() == before {
+        return Ok(());
+    }
+    Err(CliError::failed(format!("{} was changed meanwhile, so it is left as it is", path.display()))
+        .hint("run this command again"))
 }
 
 /// Writes a file whole or not at all. It keeps its rights; a new one gets `mode`.

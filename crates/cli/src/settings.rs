@@ -29,7 +29,26 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// The configuration's file, if there is one.
     pub(crate) config_file: Option<PathBuf>,
+    /// What it and the manifests that it names were when it was judged.
+    judged: Option<Judged>,
     pub(crate) global: Global,
+}
+
+/// Digests of a configuration and of the manifests that it names: what is used is what was trusted, or named.
+#[derive(Clone)]
+struct Judged {
+    config: String,
+    manifests: BTreeMap<PathBuf, String>,
+}
+
+impl Judged {
+    fn of(parsed: &ParsedConfig, file: &Path) -> Self {
+        Self { config: parsed.sha256.clone(), manifests: manifest_digests(&parsed.config, file) }
+    }
+
+    fn digest(&self) -> String {
+        trust::digest(&self.config, &self.manifests)
+    }
 }
 
 impl Settings {
@@ -37,35 +56,38 @@ impl Settings {
     pub(crate) fn read(global: &Global, env: Environment, terminal: Terminal) -> CliResult<Self> {
         let cwd =
             std::env::current_dir().map_err(|e| CliError::usage(format!("the current folder can't be used: {e}")))?;
-        let (config, config_file) = match &global.config {
+        let (config, config_file, judged) = match &global.config {
             Some(file) => {
                 let file = cwd.join(file);
                 let parsed = read_config(&file, terminal)?;
-                (parsed.config, Some(file))
+                let judged = Judged::of(&parsed, &file);
+                (parsed.config, Some(file), Some(judged))
             }
-            None => (Config::default(), None),
+            None => (Config::default(), None, None),
         };
-        Ok(Self { env, terminal, cwd, config, config_file, global: global.clone() })
+        Ok(Self { env, terminal, cwd, config, config_file, judged, global: global.clone() })
     }
 
     /// Loads ./hookwright.yaml where no configuration was named and nothing else says what to start. It must be trusted.
     pub(crate) fn adopt_local_config(&mut self) -> CliResult<()> {
-        if let Some((config, file)) = self.local_config()? {
+        if let Some((config, file, judged)) = self.local_config()? {
             self.config = config;
             self.config_file = Some(file);
+            self.judged = Some(judged);
         }
         Ok(())
     }
 
     /// ./hookwright.yaml, where there is one and none was adopted. It must be trusted.
-    fn local_config(&self) -> CliResult<Option<(Config, PathBuf)>> {
+    fn local_config(&self) -> CliResult<Option<(Config, PathBuf, Judged)>> {
         let file = self.cwd.join(CONFIG_NAME);
         if self.config_file.is_some() || !file.exists() {
             return Ok(None);
         }
         let parsed = read_config(&file, self.terminal)?;
-        self.require_trust(&parsed, &file)?;
-        Ok(Some((parsed.config, file)))
+        let judged = Judged::of(&parsed, &file);
+        self.require_trust(&judged, &file)?;
+        Ok(Some((parsed.config, file, judged)))
     }
 
     /// Whether the current folder has a configuration that is not used.
@@ -76,24 +98,37 @@ impl Settings {
     /// Loads the configuration that a job was begun with, as it was then, or as the user trusts it now.
     pub(crate) fn adopt_config_of_job(&mut self, file: PathBuf, then: Option<&str>) -> CliResult<()> {
         let parsed = read_config(&file, self.terminal)?;
-        let now = trust::digest(&parsed.sha256, &manifest_digests(&parsed.config, &file));
-        if then != Some(now.as_str()) {
-            self.require_trust(&parsed, &file)?;
+        let judged = Judged::of(&parsed, &file);
+        if then != Some(judged.digest().as_str()) {
+            self.require_trust(&judged, &file)?;
         }
         self.config = parsed.config;
         self.config_file = Some(file);
+        self.judged = Some(judged);
         Ok(())
     }
 
-    /// The digest of the configuration and its manifests as they are now, for the origin of a job.
+    /// The digest of the configuration and its manifests as they were judged, for the origin of a job: what changed since is not theirs.
     pub(crate) fn config_digest(&self) -> Option<String> {
-        let file = self.config_file.as_ref()?;
-        let bytes = read_bounded(file, config::MAX_CONFIG_BYTES).ok()?;
-        Some(trust::digest(&sha256_hex(&bytes), &manifest_digests(&self.config, file)))
+        self.judged.as_ref().map(Judged::digest)
     }
 
-    fn require_trust(&self, parsed: &ParsedConfig, file: &Path) -> CliResult<()> {
-        let now = Trusted::config(file, &parsed.sha256, &manifest_digests(&parsed.config, file));
+    /// Plugins are read after it was judged what may be started: one whose manifest changed in between is not used.
+    pub(crate) fn are_as_judged(&self, plugins: &[crate::setup::Plugin]) -> CliResult<()> {
+        let Some(judged) = &self.judged else { return Ok(()) };
+        for plugin in plugins {
+            let then = judged.manifests.get(Path::new(&real(&plugin.folder)));
+            if then.is_some_and(|then| *then != plugin.sha256) {
+                let file = plugin.folder.join(crate::setup::MANIFEST_NAME);
+                return Err(CliError::usage(format!("{} was changed while it was read", shown(&file)))
+                    .hint("look at it, then try again"));
+            }
+        }
+        Ok(())
+    }
+
+    fn require_trust(&self, judged: &Judged, file: &Path) -> CliResult<()> {
+        let now = Trusted::config(file, &judged.config, &judged.manifests);
         let known = trust::read(&self.env)?;
         match known.get(&real(file)) {
             Some(trusted) if trusted.digest() == now.digest() => Ok(()),
@@ -181,7 +216,7 @@ impl Settings {
             return Ok(self.cwd.join(db));
         }
         let named = match self.local_config()? {
-            Some((config, _)) => config.store.map(|store| self.cwd.join(store)),
+            Some((config, ..)) => config.store.map(|store| self.cwd.join(store)),
             None => self.config.store.as_ref().map(|store| self.config_folder().join(store)),
         };
         Ok(named.unwrap_or_else(|| self.default_db()))
@@ -216,7 +251,7 @@ impl Settings {
         }
         let bytes = read_bounded(&file, config::MAX_CONFIG_BYTES).ok()?;
         let parsed = config::parse_bytes(&bytes, CONFIG_NAME).ok()?;
-        self.require_trust(&parsed, &file).ok()?;
+        self.require_trust(&Judged::of(&parsed, &file), &file).ok()?;
         parsed.config.store.map_or_else(default, |store| Some(self.cwd.join(store)))
     }
 
@@ -254,7 +289,7 @@ impl Settings {
         if self.global.db.is_some() || self.config.store.is_some() {
             return Ok(true);
         }
-        Ok(self.local_config()?.is_some_and(|(config, _)| config.store.is_some()))
+        Ok(self.local_config()?.is_some_and(|(config, ..)| config.store.is_some()))
     }
 
     /// Begins to log, to stderr or the configuration's file. What becomes of tools' servers is told by the commands themselves: by default it
@@ -330,7 +365,7 @@ pub(crate) fn read_bounded(file: &Path, limit: usize) -> CliResult<Vec<u8>> {
 }
 
 /// Digests of the manifests that a configuration names, by folder; a missing one has none.
-pub(crate) fn manifest_digests(config: &Config, file: &Path) -> BTreeMap<PathBuf, String> {
+fn manifest_digests(config: &Config, file: &Path) -> BTreeMap<PathBuf, String> {
     let base = file.parent().unwrap_or(Path::new("."));
     // Real paths: the same folder must give the same digest, however it was reached.
     let folders = config.tenants.iter().flat_map(|t| &t.plugins).map(|p| PathBuf::from(real(&base.join(p))));
@@ -355,3 +390,6 @@ pub(crate) fn shown(path: &Path) -> String {
     let text = short.to_string_lossy();
     hookwright_core::text::escape(if text.is_empty() { "." } else { &text })
 }
+
+#[cfg(test)]
+mod tests;

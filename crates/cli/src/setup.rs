@@ -29,6 +29,8 @@ pub(crate) const MANIFEST_NAME: &str = "plugin.yaml";
 pub(crate) struct Plugin {
     pub(crate) folder: PathBuf,
     pub(crate) parsed: Parsed,
+    /// The digest of its manifest's bytes, as they were read.
+    pub(crate) sha256: String,
 }
 
 /// A tenant with its plugins, in install order.
@@ -100,7 +102,9 @@ pub(crate) fn load(settings: &mut Settings, flags: &[PathBuf]) -> CliResult<(Ten
     if flags.is_empty() {
         links::check(settings.config_folder(), &settings.config.tenants, &config)?;
     }
-    read_all(config, folders)
+    let (tenant, found) = read_all(config, folders)?;
+    settings.are_as_judged(&tenant.plugins)?;
+    Ok((tenant, found))
 }
 
 /// Reads and checks plugins, in this order.
@@ -121,7 +125,7 @@ pub(crate) fn read_all(config: TenantConfig, folders: Vec<PathBuf>) -> CliResult
         match manifest::parse_bytes(&bytes, Source { file: &shown(&file), folder_name: &folder_name }) {
             Ok(parsed) => {
                 found.extend(parsed.warnings.clone());
-                plugins.push(Plugin { folder, parsed });
+                plugins.push(Plugin { folder, parsed, sha256: hookwright_core::json::sha256_hex(&bytes) });
             }
             Err(faults) => found.extend(faults),
         }

@@ -197,6 +197,7 @@ fn of_origin(settings: &mut Settings, row: &NewJob, spec: &JobSpec) -> CliResult
     let folders: Vec<PathBuf> =
         origin["plugins"].as_array().into_iter().flatten().filter_map(|p| p.as_str().map(PathBuf::from)).collect();
     let (tenant, found) = setup::read_all(settings.tenant()?, folders)?;
+    settings.are_as_judged(&tenant.plugins)?;
     if found.iter().any(hookwright_core::diagnostic::Diagnostic::is_error) {
         return Err(crate::settings::faults(&found, settings.terminal));
     }

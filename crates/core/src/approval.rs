@@ -2,6 +2,10 @@
 //!
 //! Invariant: a yes never leads to a different call than the one that was shown; [`check_dispatch`] is asked again when the call is made.
 
+mod sheet;
+
+pub use sheet::{Sheet, sheet};
+
 use crate::chain::Change;
 use crate::event::Moment;
 use crate::json;

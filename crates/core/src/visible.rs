@@ -43,14 +43,19 @@ pub fn sees(spec: &JobSpec, name: &FunctionName) -> bool {
     }
 }
 
-/// Whether an agent that makes its calls itself may make one of these names: what its `tools` says, else everything that its harness has.
-pub fn may_make<'a>(agent: &AgentSpec, names: impl IntoIterator<Item = &'a str>) -> bool {
+/// Whether an agent that makes its calls itself may make one of this name: what its `tools` says, else everything that its harness has.
+///
+/// `readings`: all ways in which the name can be read as one of an MCP server. An allowlist fits where *every* reading is on it: which one is
+/// meant is not known, and a server's name that begins as another's must not do. (A hook watches where *any* reading fits.)
+pub fn may_make<'a>(agent: &AgentSpec, name: &str, readings: impl IntoIterator<Item = &'a str>) -> bool {
     let Some(entries) = &agent.tools else { return true };
     let fits = |entry: &String, name: &str| {
         let tool = name.split_once('.').map_or(name, |(tool, _)| tool);
         if entry.contains('.') { pattern_fits(entry, name) } else { pattern_fits(entry, tool) }
     };
-    names.into_iter().any(|name| entries.iter().any(|entry| fits(entry, name)))
+    let listed = |name: &str| entries.iter().any(|entry| fits(entry, name));
+    let mut readings = readings.into_iter().peekable();
+    listed(name) || (readings.peek().is_some() && readings.all(listed))
 }
 
 #[cfg(test)]
@@ -69,12 +74,36 @@ mod tests {
     #[test]
     fn a_harness_may_make_the_calls_that_its_tools_name_or_all() {
         let agent = |tools: Option<&[&str]>| spec(tools).agent;
-        let names = ["claude-agent-sdk.mcp__git__push", "git.push"];
-        assert!(may_make(&agent(None), names));
-        assert!(may_make(&agent(Some(&["git"])), names));
-        assert!(may_make(&agent(Some(&["claude-agent-sdk"])), names));
-        assert!(!may_make(&agent(Some(&["claude-agent-sdk.Read", "web"])), names));
-        assert!(!may_make(&agent(Some(&[])), names));
+        let own = "claude-agent-sdk.mcp__git__push";
+        for (tools, may) in [
+            (None, true),
+            (Some(&["git"][..]), true),
+            (Some(&["git.push"][..]), true),
+            (Some(&["claude-agent-sdk"][..]), true),
+            (Some(&["claude-agent-sdk.mcp__git__*"][..]), true),
+            (Some(&["claude-agent-sdk.Read", "web"][..]), false),
+            (Some(&[][..]), false),
+        ] {
+            assert_eq!(may_make(&agent(tools), own, ["git.push"]), may, "{tools:?}");
+        }
+        assert!(!may_make(&agent(Some(&["git"])), "codex.Bash", []), "a call without a reading");
+    }
+
+    #[test]
+    fn a_name_that_can_be_read_in_several_ways_is_allowed_where_all_are() {
+        let agent = |tools: &[&str]| spec(Some(tools)).agent;
+        let (own, readings) = ("codex.mcp__git__x__push", ["git.x__push", "git__x.push"]);
+        for (tools, may) in [
+            (&["git"][..], false),
+            (&["git__x"][..], false),
+            (&["git.x__*"][..], false),
+            (&["git", "git__x"][..], true),
+            (&["git*"][..], true),
+            (&["codex.mcp__git__x__push"][..], true),
+            (&["*"][..], true),
+        ] {
+            assert_eq!(may_make(&agent(tools), own, readings), may, "{tools:?}");
+        }
     }
 
     #[test]

@@ -214,12 +214,16 @@ impl Outside {
 
     /// Asks for a call. Returns when it is taken up; its news come later.
     ///
-    /// To be used once [`Outside::admitted`] says so: earlier calls wait until then.
+    /// To be used once [`Outside::admitted`] says so: earlier calls wait until then. Dropping the future takes the call back, wherever it is:
+    /// one that was not taken up is never asked about, another one is cancelled.
     pub async fn call(&self, request: CallRequest) -> Result<Asked, Gone> {
         if !matches!(self.admitted().await?, Stand::Admitted(_)) {
             return Err(Gone);
         }
-        self.put(|asked| Arrival::Call { request: Box::new(request), asked }).await
+        let (sender, asked) = oneshot::channel();
+        self.to_job.send(Arrival::Call { request: Box::new(request), asked: sender }).await.map_err(|_| Gone)?;
+        let mut waits = Waits { outside: self, asked };
+        (&mut waits.asked).await.map_err(|_| Gone)
     }
 
     /// The agent no longer waits for a call; the same call may be asked for again.
@@ -267,11 +271,6 @@ impl Outside {
         self.over().await
     }
 
-    /// Whether both lead to the same job.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.to_job.same_channel(&other.to_job)
-    }
-
     /// Whether the job is over, or was left by its process.
     pub fn is_over(&self) -> bool {
         self.to_job.is_closed() || matches!(*self.standing.borrow(), Stand::Over(_))
@@ -281,5 +280,24 @@ impl Outside {
         let (sender, receiver) = oneshot::channel();
         self.to_job.send(what(sender)).await.map_err(|_| Gone)?;
         receiver.await.map_err(|_| Gone)
+    }
+}
+
+/// Waits until a call is taken up. Dropped before it knows of it, it takes the call back.
+struct Waits<'a> {
+    outside: &'a Outside,
+    asked: oneshot::Receiver<Asked>,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.asked.close();
+        let Ok(Asked { call, .. }) = self.asked.try_recv() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let to_job = self.outside.to_job.clone();
+        runtime.spawn(async move {
+            let (done, _) = oneshot::channel();
+            let _ = to_job.send(Arrival::Cancelled { call, done }).await;
+        });
     }
 }

@@ -64,21 +64,23 @@ pub fn lines(records: &[Value]) -> String {
     text
 }
 
-/// What stands for each id: jobs and approvals in the order of their first appearance.
+/// What stands for each id: jobs by their place, approvals by their job's and what they hold up. Which of two is asked first is chance.
 fn names(histories: &[Vec<Value>]) -> Vec<(String, String)> {
-    let mut names: Vec<(String, String)> = vec![];
-    let (mut jobs, mut approvals) = (0, 0);
-    let mut name = |id: &Value, what: &str, count: &mut u32| {
-        if let Some(id) = id.as_str().filter(|id| !id.is_empty() && !id.starts_with('#'))
-            && !names.iter().any(|(known, _)| known == id)
-        {
-            *count += 1;
-            names.push((id.to_owned(), format!("#{what}{count}")));
+    let mut names = vec![];
+    for (place, records) in histories.iter().enumerate() {
+        for record in records {
+            let command = &record["command"];
+            let effect = command["effect"].as_str().unwrap_or_default();
+            let named = [
+                (&record["spec"]["job"], format!("#job{}", place + 1)),
+                (&command["approval"]["id"], format!("#approval{}:{effect}", place + 1)),
+            ];
+            for (id, name) in named {
+                if let Some(id) = id.as_str().filter(|id| !id.is_empty() && !id.starts_with('#')) {
+                    names.push((id.to_owned(), name));
+                }
+            }
         }
-    };
-    for record in histories.iter().flatten() {
-        name(&record["spec"]["job"], "job", &mut jobs);
-        name(&record["command"]["approval"]["id"], "approval", &mut approvals);
     }
     names
 }
@@ -96,7 +98,9 @@ fn one(records: &[Value], names: &[(String, String)]) -> Vec<Value> {
         })
         .collect();
     // A value is named after the record that holds it; what names it by digest may stand before or after.
-    let tainted = !digests.is_empty();
+    // What lifecycle hooks said is delivered under ids that follow from the job's.
+    let said = |record: &Value| record["kind"] == "lifecycle_answered" && record.get("answers").is_some();
+    let tainted = !digests.is_empty() || normal.iter().any(said);
     for record in &mut normal {
         digest(record, &digests, tainted);
     }

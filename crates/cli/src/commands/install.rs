@@ -18,6 +18,8 @@ mod probe;
 struct Change {
     path: PathBuf,
     before: Option<String>,
+    /// What stood there, or would, without anything of ours: what `uninstall` brings back.
+    without: Option<String>,
     after: Option<String>,
     executable: bool,
 }
@@ -39,11 +41,12 @@ impl Change {
     }
 
     fn write(&self, installed: &mut Installed) -> CliResult<()> {
+        installed::is_still(&self.path, self.before.as_deref())?;
         let Some(after) = &self.after else {
             installed::remove(&self.path)?;
             return installed.forget(&self.path);
         };
-        installed.remember(&self.path, self.before.as_deref(), after)?;
+        installed.remember(&self.path, self.before.as_deref(), self.without.as_deref(), after)?;
         installed::write(&self.path, after, Some(if self.executable { 0o755 } else { 0o644 }))
     }
 }
@@ -54,11 +57,18 @@ pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
     let places = places(settings)?;
     let launch = launch(settings, args, harness)?;
     let targets = install::targets(harness, scope, &places).map_err(|e| failed(&e, None))?;
+    let mut installed = Installed::read(&settings.env, !args.dry_run)?;
     let mut changes = Vec::new();
     for target in &targets {
         let before = installed::text(&target.path)?;
         let after = install::with(harness, target, before.as_deref(), &launch).map_err(|e| failed(&e, Some(target)))?;
-        changes.push(Change { path: target.path.clone(), before, after: Some(after), executable: target.executable });
+        // Entries of ours from an earlier time are nobody's to bring back, whatever was edited around them since.
+        let without = match &before {
+            Some(before) => install::without(harness, target, before).map_err(|e| failed(&e, Some(target)))?,
+            None => None,
+        };
+        let path = target.path.clone();
+        changes.push(Change { path, before, without, after: Some(after), executable: target.executable });
     }
     let changed = changes.iter().any(|change| !change.is_none());
     changes.iter().filter(|change| !change.is_none()).for_each(Change::show);
@@ -67,7 +77,6 @@ pub(crate) fn install(settings: &Settings, args: &InstallArgs) -> CliResult {
         limits::tell(harness, scope);
         return Ok(exit::OK);
     }
-    let mut installed = Installed::read(&settings.env)?;
     for change in changes.iter().filter(|change| !change.is_none()) {
         change.write(&mut installed)?;
     }
@@ -96,7 +105,7 @@ pub(crate) fn uninstall(settings: &Settings, args: &UninstallArgs) -> CliResult 
     let places = places(settings)?;
     let scope = scope(args.scope);
     let targets = install::targets(harness, scope, &places).map_err(|e| failed(&e, None))?;
-    let mut installed = Installed::read(&settings.env)?;
+    let mut installed = Installed::read(&settings.env, !args.dry_run)?;
     let mut changes = Vec::new();
     if harness == Harness::Codex && scope != Scope::Managed {
         changes.extend(codex::distrust(&places, &targets[0].path, &installed)?);
@@ -107,7 +116,8 @@ pub(crate) fn uninstall(settings: &Settings, args: &UninstallArgs) -> CliResult 
             Some(kept) => kept.before.clone(),
             None => install::without(harness, target, &before).map_err(|e| failed(&e, Some(target)))?,
         };
-        changes.push(Change { path: target.path.clone(), before: Some(before), after, executable: target.executable });
+        let (path, executable) = (target.path.clone(), target.executable);
+        changes.push(Change { path, before: Some(before), without: None, after, executable });
     }
     let changes: Vec<Change> = changes.into_iter().filter(|change| !change.is_none()).collect();
     changes.iter().for_each(Change::show);
@@ -119,6 +129,7 @@ pub(crate) fn uninstall(settings: &Settings, args: &UninstallArgs) -> CliResult 
         match &change.after {
             None => change.write(&mut installed)?,
             Some(text) => {
+                installed::is_still(&change.path, change.before.as_deref())?;
                 installed::write(&change.path, text, None)?;
                 installed.forget(&change.path)?;
             }

@@ -2,7 +2,7 @@
 
 use crate::args::TrustArgs;
 use crate::exit::{self, CliError, CliResult};
-use crate::settings::{CONFIG_NAME, Settings, faults, manifest_digests, read_config, real, shown};
+use crate::settings::{CONFIG_NAME, Settings, faults, read_config, real, shown};
 use crate::setup;
 use crate::terminal::note;
 use crate::trust::{self, Trusted};
@@ -11,7 +11,7 @@ use hookwright_core::diagnostic::{Diagnostic, mask};
 use hookwright_core::manifest::{McpDecl, Secret};
 use hookwright_core::text::escape;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
     let file = settings.cwd.join(args.file.as_deref().unwrap_or(CONFIG_NAME.as_ref()));
@@ -23,8 +23,9 @@ pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
         return Ok(exit::OK);
     }
     let parsed = read_config(&file, settings.terminal)?;
-    let runs = what_runs(settings, &parsed.config, &file)?;
-    let now = Trusted::config(&file, &parsed.sha256, &manifest_digests(&parsed.config, &file));
+    // What is trusted is what is shown: each manifest is read once.
+    let (runs, manifests) = what_runs(settings, &parsed.config, &file)?;
+    let now = Trusted::config(&file, &parsed.sha256, &manifests);
     let then = trust::change(&settings.env, |trusted| trusted.insert(real(&file), now.clone()))?;
     note(&format!("trusted: {} as it is now ({})", shown(&file), &now.digest()[..12]));
     for change in then.iter().flat_map(|then| then.changes(&now)) {
@@ -38,9 +39,9 @@ pub(crate) fn run(settings: &Settings, args: &TrustArgs) -> CliResult {
 }
 
 /// What a configuration lets be started and reached, plugin by plugin. A plugin that is not there, or is wrong, can't be trusted.
-fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<Vec<String>> {
+fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<(Vec<String>, BTreeMap<PathBuf, String>)> {
     let base = file.parent().unwrap_or(Path::new("."));
-    let mut lines = vec![];
+    let (mut lines, mut manifests) = (vec![], BTreeMap::new());
     for tenant in &config.tenants {
         let folders = tenant.plugins.iter().map(|plugin| base.join(plugin)).collect();
         let nothing = |error: CliError| error.hint("nothing was trusted; mend `plugins` in the configuration first");
@@ -55,13 +56,20 @@ fn what_runs(settings: &Settings, config: &Config, file: &Path) -> CliResult<Vec
             ));
         }
         for plugin in &tenant.plugins {
-            lines.push(format!("plugin {}", shown(&plugin.folder.join(setup::MANIFEST_NAME))));
+            let manifest = shown(&plugin.folder.join(setup::MANIFEST_NAME));
+            // Two tenants may name the same plugin.
+            let before = manifests.insert(PathBuf::from(real(&plugin.folder)), plugin.sha256.clone());
+            if before.is_some_and(|before| before != plugin.sha256) {
+                return Err(CliError::usage(format!("{manifest} was changed while it was read"))
+                    .hint("nothing was trusted; look at it, then try again"));
+            }
+            lines.push(format!("plugin {manifest}"));
             for tool in &plugin.parsed.manifest.tools {
                 lines.push(format!("  {:<12} {}", tool.id, escape(&mask(&of_tool(&tool.mcp), 0).0)));
             }
         }
     }
-    Ok(lines)
+    Ok((lines, manifests))
 }
 
 fn of_tool(mcp: &McpDecl) -> String {

@@ -53,7 +53,7 @@ fn approved(row: &ApprovalRow) -> Option<FunctionName> {
     FunctionName::parse(&approval.tool?).ok()
 }
 
-/// Whether the call that was approved was begun, or its job is over.
+/// Whether the call that was approved was begun, its job is over, or its agent makes its calls itself: then no tool here is needed.
 async fn is_used(store: &dyn Store, row: &ApprovalRow) -> CliResult<bool> {
     if store.job(&row.job).await?.status.is_final() {
         return Ok(true);
@@ -61,7 +61,10 @@ async fn is_used(store: &dyn Store, row: &ApprovalRow) -> CliResult<bool> {
     let texts = store.records(&row.job, 0).await?;
     let mut records = texts.iter().filter_map(|text| serde_json::from_str::<Record>(text).ok());
     Ok(records.any(|record| match record.fact {
-        Fact::Begun { command: Command::CallTool { grant: Some(grant), .. } } => grant.approval == row.id,
+        Fact::Started { spec } => spec.agent.external.is_some_and(|external| external.makes_calls),
+        Fact::Begun {
+            command: Command::CallTool { grant: Some(grant), .. } | Command::LetCall { grant: Some(grant), .. },
+        } => grant.approval == row.id,
         _ => false,
     }))
 }

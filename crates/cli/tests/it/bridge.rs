@@ -48,6 +48,23 @@ fn event(world: &World, name: &str, keys: &Value, flags: &[&str]) -> Finished {
     Running::start(command).finish()
 }
 
+#[test]
+fn a_line_of_another_version_gets_one_answer_and_it_is_the_events_no() {
+    let world = World::new();
+    for (harness, name) in
+        [("claude-code", "PostToolUse"), ("codex", "PostToolUse"), ("copilot-cli", "userPromptSubmitted")]
+    {
+        let mut command = world.hookwright(&["bridge", harness, name, "--db", "jobs.db", "--of-tomorrow"]);
+        command.stdin(Stdio::null());
+        // Code 0: the line that `install` wrote adds its own no where it is another.
+        let said = Running::start(command).finish().code(0).json();
+        assert!(said.to_string().contains("--of-tomorrow"), "{harness}: {said}");
+    }
+    let mut command = world.hookwright(&["bridge", "claude-code", "PreToolUse", "--db", "jobs.db", "--of-tomorrow"]);
+    command.stdin(Stdio::null());
+    Running::start(command).finish().code(2);
+}
+
 fn prompt(world: &World) {
     let allowed = event(world, "UserPromptSubmit", &json!({"prompt": "Do it."}), &[]).code(0);
     assert_eq!(allowed.json(), json!({}));

@@ -273,6 +273,23 @@ fn its_processes_end_with_the_job_and_with_us() {
 }
 
 #[test]
+fn an_approved_call_that_was_let_before_a_crash_does_not_hold_its_job_up() {
+    let steps = json!({"turns": [{"steps": [{"tool": "Bash"}, {"hang": true}]}]});
+    let world = world(says("escalate", json!({"reason": "a shell"})), "pre_tool_call", &steps);
+    let running = Running::start(world.job(&["--approve", "wait"]));
+    world.call(&["approvals", "approve", &world.open_approval(), "--db", "jobs.db"]).code(0);
+    eventually("its call was made", || (!logged(&world, "result").is_empty()).then_some(()));
+    let client = pid_of_client(&world);
+    running.signal(Signal::KILL);
+    running.finish();
+    eventually("the client is gone", || (!lives(client)).then_some(()));
+    let resumed = world.call(&["jobs", "resume", "--all", "--db", "jobs.db"]);
+    let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
+    assert_eq!(jobs["jobs"][0]["status"], "cancelled", "{resumed}\n{jobs}");
+    assert_eq!(logged(&world, "made").len(), 1);
+}
+
+#[test]
 fn another_agent_can_start_it_and_its_approvals_show_the_line_of_jobs() {
     let world = World::new();
     let steps = json!({"turns": [{"steps": [{"tool": "Bash"}], "result": "fixed"}]});

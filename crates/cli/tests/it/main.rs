@@ -18,6 +18,7 @@ mod examples;
 mod gateway;
 mod harness;
 mod hooks;
+mod install;
 mod lifecycle;
 mod node;
 mod processes;

@@ -1,9 +1,7 @@
 //! Asks the client's user what a hook escalated, beside all other ways to decide (SPEC §7).
 //!
-//! Invariant: what is shown is what the yes is bound to; what is left out is said.
+//! Invariant: what is shown is what the yes is bound to; where something is left out, that is said and no yes is offered.
 //! Invariant: an answer of the client decides only what is still open; a client that fails decides nothing.
-
-mod sheet;
 
 use crate::door::Door;
 use crate::mode::Mode;
@@ -14,7 +12,7 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, ToolCallStatus,
     ToolCallUpdate, ToolCallUpdateFields,
 };
-use hookwright_core::approval::Approval;
+use hookwright_core::approval::{self, Approval, Sheet};
 use hookwright_core::event::Moment;
 use hookwright_core::text::escape;
 use hookwright_runtime::approvals::{Decided, decide};
@@ -62,7 +60,10 @@ impl Question {
             return;
         }
         self.shown.store(true, Ordering::Relaxed);
-        let asked = self.tell.client.send_request(self.request());
+        let id = &self.approval.id;
+        let sheet = approval::sheet(&self.approval, &format!("hookwright approvals show {id}"));
+        let whole = sheet.whole;
+        let asked = self.tell.client.send_request(self.request(sheet));
         let handle = asked.cancellation_handle();
         let answer = tokio::select! {
             biased;
@@ -76,7 +77,7 @@ impl Question {
         match answer {
             Ok(answer) => match answer.outcome {
                 RequestPermissionOutcome::Selected(selected) => match &*selected.option_id.0 {
-                    ALLOW => self.decide(true, self.note()).await,
+                    ALLOW if whole => self.decide(true, self.note()).await,
                     REJECT => self.decide(false, self.note()).await,
                     _ => self.elsewhere(&[]),
                 },
@@ -134,7 +135,7 @@ impl Question {
         self.tell.notice(Weight::Warning, &title, Some(&told), details);
     }
 
-    fn request(&self) -> RequestPermissionRequest {
+    fn request(&self, sheet: Sheet) -> RequestPermissionRequest {
         let approval = &self.approval;
         let title = match (&approval.tool, approval.event) {
             (Some(tool), Moment::PostToolCall) => format!("Give the model the result of {}?", escape(tool)),
@@ -145,15 +146,15 @@ impl Question {
         let mut fields = ToolCallUpdateFields::new()
             .title(title)
             .status(ToolCallStatus::Pending)
-            .content(vec![wire::sheet(sheet::sheet(approval))]);
+            .content(vec![wire::sheet(sheet.text)]);
         if let (Moment::PreToolCall, Some(value)) = (approval.event, approval.value.value.as_deref()) {
             fields.raw_input = wire::raw_input(value);
             fields = fields.locations(wire::locations(value, &self.session.cwd));
         }
-        let options = vec![
-            PermissionOption::new(ALLOW, "Allow once", PermissionOptionKind::AllowOnce),
-            PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce),
-        ];
+        let mut options = vec![PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce)];
+        if sheet.whole {
+            options.insert(0, PermissionOption::new(ALLOW, "Allow once", PermissionOptionKind::AllowOnce));
+        }
         let reasons: Vec<Value> =
             approval.reasons.iter().map(|r| json!({"hook": r.hook, "reason": r.reason})).collect();
         let mut meta = json!({

@@ -22,7 +22,7 @@ use hookwright_runtime::ports::store::JobRow;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex as Turn, watch};
 use tokio::time::Instant;
@@ -254,7 +254,7 @@ impl Sessions {
         };
         let is_left = |row: &&JobRow| !row.running && row.job.parent.is_none() && is_of(row);
         let Some(row) = rows.iter().filter(is_left).max_by_key(|row| row.job.created_ms) else { return };
-        match resumed(deps, ask.harness, &row.job.id, seat.clone()).await {
+        match resumed(deps, ask.harness, &row.job.id, seat).await {
             Ok(now) => *current = Some(now),
             // Then the conversation goes on with a job of its own.
             Err(error) => tracing::warn!(job = row.job.id, "the job of a harness can't be taken up: {error}"),
@@ -267,26 +267,26 @@ impl Sessions {
         let helpers = Arc::new(Helpers::new(deps.clone(), run.spec.clone(), Arc::new(Silent)));
         let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
         let (job, input) = (run.spec.job.clone(), run.spec.input.sha256.clone());
-        let desk = Arc::new(Desk::new(ask.harness, outside.clone()).with_input(input));
+        let desk = Arc::new(Desk::new(ask.harness, outside).with_input(input));
         let run = run_external(deps, Which::New(Box::new(run)), options, Arc::new(Silent), arrivals);
         let (breaks, broken) = watch::channel(None);
-        tokio::spawn(attend(run, job, outside, helpers.clone(), seat.clone(), breaks));
+        tokio::spawn(attend(run, job, Arc::downgrade(&desk), helpers.clone(), Arc::downgrade(seat), breaks));
         Ok(Current { desk, helpers, broken })
     }
 }
 
 /// Takes up a job that was begun.
-async fn resumed(deps: Deps, harness: Harness, job: &str, seat: Arc<Seat>) -> Result<Current, RunError> {
+async fn resumed(deps: Deps, harness: Harness, job: &str, seat: &Arc<Seat>) -> Result<Current, RunError> {
     let texts = deps.store.records(job, 0).await?;
     let (outside, arrivals) = channel();
     let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: String::new() };
     let (spec, run) = resume_external(deps.clone(), job, options, Arc::new(Silent), arrivals).await?;
     let input = spec.input.sha256.clone();
     let helpers = Arc::new(Helpers::new(deps, spec, Arc::new(Silent)));
-    let (breaks, broken) = watch::channel(None);
-    tokio::spawn(attend(run, job.to_owned(), outside.clone(), helpers.clone(), seat, breaks));
     let records: Vec<Record> = texts.iter().map_while(|text| serde_json::from_str(text).ok()).collect();
     let desk = Arc::new(Desk::new(harness, outside).with_input(input));
+    let (breaks, broken) = watch::channel(None);
+    tokio::spawn(attend(run, job.to_owned(), Arc::downgrade(&desk), helpers.clone(), Arc::downgrade(seat), breaks));
     desk.take_up(open_calls(harness, &records)).await;
     Ok(Current { desk, helpers, broken })
 }
@@ -295,24 +295,40 @@ async fn resumed(deps: Deps, harness: Harness, job: &str, seat: Arc<Seat>) -> Re
 async fn attend(
     run: impl Future<Output = Result<End, RunError>>,
     job: String,
-    outside: Outside,
+    desk: Weak<Desk>,
     helpers: Arc<Helpers>,
-    seat: Arc<Seat>,
+    seat: Weak<Seat>,
     breaks: watch::Sender<Option<String>>,
 ) {
     let mut run = std::pin::pin!(helpers.beside(run));
     let ended = tokio::select! {
         ended = &mut run => ended,
-        () = seat.gone() => {
-            let (ended, _) = tokio::join!(run, outside.leave("nobody: its harness is gone", false));
-            // Nobody denied what comes all the same.
-            drop(seat.current.lock().await.take_if(|now| now.desk.job().is_same(&outside)));
-            ended
+        () = gone(&seat) => {
+            let leave = async {
+                if let (Some(desk), Some(seat)) = (desk.upgrade(), seat.upgrade()) {
+                    let _ = desk.job().leave("nobody: its harness is gone", false).await;
+                    // Nobody denied what comes all the same.
+                    drop(seat.current.lock().await.take_if(|now| Arc::ptr_eq(&now.desk, &desk)));
+                }
+            };
+            tokio::join!(run, leave).0
         }
     };
     if let Err(error) = ended {
         tracing::error!(job, "the job of a harness can't go on: {error}");
         breaks.send_replace(Some(text::shown(&error.to_string(), 500)));
+    }
+}
+
+/// Waits until nothing has been heard of a conversation for so long that its harness is gone. Keeps nothing of it alive.
+async fn gone(seat: &Weak<Seat>) {
+    loop {
+        let Some(silence) = seat.upgrade().map(|seat| seat.silence()) else { return std::future::pending().await };
+        let left = GONE.saturating_sub(silence);
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left).await;
     }
 }
 
@@ -330,17 +346,6 @@ impl Seat {
     /// How long nothing has been heard of it.
     fn silence(&self) -> Duration {
         if self.under_way.load(Ordering::Acquire) > 0 { Duration::ZERO } else { lock(&self.heard).elapsed() }
-    }
-
-    /// Waits until nothing has been heard of it for so long that its harness is gone.
-    async fn gone(&self) {
-        loop {
-            let left = GONE.saturating_sub(self.silence());
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left).await;
-        }
     }
 
     /// Whether it may not be forgotten for others. What was denied stays denied for as long as its harness may be there.

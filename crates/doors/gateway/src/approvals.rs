@@ -1,6 +1,6 @@
 //! Which calls wait for a person, as the session's job tells it.
 
-use hookwright_core::approval::Approval;
+use hookwright_core::approval::{self, Approval, Sheet};
 use hookwright_core::history::Record;
 use hookwright_core::job::{Fact, JobSpec};
 use hookwright_core::text;
@@ -8,6 +8,9 @@ use hookwright_runtime::observe::{Event, Observer, Silent};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
+
+/// Characters of reasons in a line that tells why something waits.
+const REASONS_CHARS: u32 = 1_000;
 
 /// Watches a session's job.
 pub(crate) struct Watch {
@@ -34,6 +37,11 @@ impl Watch {
     /// What a call waits for.
     pub(crate) fn of(&self, call: &str) -> Option<Arc<Waiting>> {
         self.waiting().get(call).cloned()
+    }
+
+    /// The question of an approval that waits.
+    pub(crate) fn by_id(&self, approval: &str) -> Option<Arc<Waiting>> {
+        self.waiting().values().find(|waiting| waiting.approval.id == approval).cloned()
     }
 
     /// A call no longer waits.
@@ -64,6 +72,7 @@ impl Observer for Watch {
                 waiting.retain(|_, waits| waits.approval.id != *approval);
                 waiting.len() < before
             }
+            Event::Recorded(Record { fact: Fact::CallCancelled { call }, .. }) => self.waiting().remove(call).is_some(),
             _ => false,
         };
         if changed {
@@ -80,7 +89,12 @@ impl Waiting {
     /// Who asked for a person, and why.
     pub(crate) fn reasons(&self) -> String {
         let reasons = self.approval.reasons.iter().map(|e| format!("{}: {}", e.hook, e.reason));
-        text::shown(&reasons.collect::<Vec<_>>().join("; "), 1_000)
+        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        let mut shown = text::shown(&reasons, REASONS_CHARS);
+        if reasons.chars().nth(REASONS_CHARS as usize).is_some() {
+            shown.push_str(" […]");
+        }
+        shown
     }
 
     /// In one line, while it waits.
@@ -110,16 +124,14 @@ impl Waiting {
         )
     }
 
-    /// The question in full, for a person at the client.
-    pub(crate) fn question(&self, tool: &str) -> String {
-        let value =
-            self.approval.value.value.as_deref().map(|value| serde_json::to_string_pretty(value).unwrap_or_default());
-        let shown = text::shown(&value.unwrap_or_default(), 4_000).replace("\\n", "\n");
+    /// The question in full, for a person at the client; what it may be answered with is another's to say.
+    pub(crate) fn question(&self, tool: &str, show: &str) -> Sheet {
         let what = if self.approval.event == hookwright_core::event::Moment::PostToolCall {
-            "result would be given"
+            "about the result of"
         } else {
-            "call would be made with these arguments"
+            "before"
         };
-        format!("A hook asks for a person before a call of {tool} ({}). The {what}:\n{shown}", self.reasons())
+        let Sheet { text, whole } = approval::sheet(&self.approval, show);
+        Sheet { text: format!("A hook asks for a person {what} a call of {tool}.\n\n{text}"), whole }
     }
 }

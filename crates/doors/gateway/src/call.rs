@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the client reads of a call that was not made, or whose result is withheld, is the exact sentence of the job.
 
-use crate::flight::Flight;
+use crate::flight::{AtDesk, Flight};
 use crate::gateway::Deciders;
 use crate::job::Job;
 use crate::session::{Session, UnderWay, lock};
@@ -10,6 +10,7 @@ use crate::telling::Telling;
 use crate::way::Way;
 use crate::wire::{self, Fault, Request};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use hookwright_core::approval::{self, Sheet};
 use hookwright_core::call::raw_result;
 use hookwright_core::job::AsksThere;
 use hookwright_core::{FunctionName, json, text};
@@ -61,6 +62,8 @@ struct Visit<'a> {
     end: Instant,
     /// The approval that the client was shown already.
     shown: Option<String>,
+    /// What this request's client can; another request of the session may come from another.
+    capabilities: Map<String, Value>,
 }
 
 pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &UnderWay, way: &Way) -> Outcome {
@@ -79,6 +82,11 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
         telling,
         end: Instant::now() + session.gateway.options.wait,
         shown: None,
+        capabilities: if session.modern {
+            wire::meta(Some(raw)).capabilities.unwrap_or_default()
+        } else {
+            session.capabilities.clone()
+        },
     };
     let digest = json::digest(&arguments);
     let done = match params.state {
@@ -102,8 +110,8 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
                 session.desk.watch(name.tool());
             }
             let logs = !session.modern || wire::meta(Some(raw)).log_level.is_some();
-            let at_desk =
-                session.desk.open(name.as_ref().map_or("", |name| name.tool()), way.clone(), logs && !watched);
+            let opened = session.desk.open(name.as_ref().map_or("", |name| name.tool()), way.clone(), logs && !watched);
+            let at_desk = AtDesk::new(session.desk.clone(), opened);
             let asked = visit
                 .job
                 .outside
@@ -118,11 +126,10 @@ pub(crate) async fn call(session: &Arc<Session>, request: &Request, under_way: &
                 })
                 .await;
             let Ok(asked) = asked else {
-                session.desk.close(at_desk.0);
                 return Ok(Some(not_made(&tool, &visit.job.why())));
             };
-            let (desk, job) = (session.desk.clone(), visit.job.clone());
-            visit.attend(Flight::new((tool, digest), asked, at_desk, desk, job)).await
+            let job = visit.job.clone();
+            visit.attend(Flight::new((tool, digest), asked, at_desk, job)).await
         }
     };
     visit.telling.end();
@@ -255,8 +262,15 @@ impl Visit<'_> {
                         Err(_) => self.broken_off(&flight),
                     }));
                 }
-                Some(ask) = flight.asks.recv() => {
+                Some(ask) = flight.at_desk.asks.recv() => {
                     if self.session.modern {
+                        // Its session's servers were told what the first request's client can.
+                        let capability = ask.method.split('/').next().unwrap_or_default();
+                        if !self.can(capability) {
+                            let message = format!("the client that made this call has no {capability}");
+                            let _ = ask.answer.send(Err(PeerError { code: wire::METHOD_NOT_FOUND, message, data: None }));
+                            continue;
+                        }
                         return self.required(flight, ask);
                     }
                     answering.push(async move {
@@ -282,27 +296,37 @@ impl Visit<'_> {
         error_result(&waiting.left(&Self::shown(&flight.tool), &self.waited(), &show))
     }
 
+    fn can(&self, capability: &str) -> bool {
+        self.capabilities.get(capability).is_some_and(Value::is_object)
+    }
+
     /// Whether the client can show a question to its user.
     fn can_show(&self) -> bool {
-        self.session.modern && self.session.capabilities.get("elicitation").is_some_and(Value::is_object)
+        self.session.modern && self.can("elicitation")
     }
 
     /// Asks the client's user about an approval (revision 2026-07-28).
     fn question(&self, flight: &Flight, waiting: &crate::approvals::Waiting) -> Map<String, Value> {
         let id = &waiting.approval.id;
-        let question = waiting.question(&Self::shown(&flight.tool));
-        let (message, schema) = match self.session.gateway.options.deciders {
-            Deciders::Client => (
-                question,
-                json!({"type": "object", "required": ["decision"], "properties": {
-                    "decision": {"type": "string", "title": "Decision", "enum": ["approve", "decline"]},
-                }}),
+        let show = self.session.gateway.wiring.show_command(id);
+        let sheet = waiting.question(&Self::shown(&flight.tool), &show);
+        let decisions = self.decisions(waiting, &sheet);
+        let then = match decisions {
+            ["approve", ..] => String::new(),
+            [] => format!("\n\nIt is decided elsewhere ({show}); go on here when it was."),
+            _ => format!(
+                "\n\nIt is too long to be shown here whole, so it can be declined here, but not approved. See it whole with `{show}`, \
+                 approve it there, and go on here when it was."
             ),
-            Deciders::Elsewhere => {
-                let show = self.session.gateway.wiring.show_command(id);
-                let message = format!("{question}\n\nIt is decided elsewhere ({show}); go on here when it was.");
-                (message, json!({"type": "object", "properties": {}}))
+        };
+        let message = sheet.text + &then;
+        let decision = json!({"type": "string", "title": "Decision", "enum": decisions});
+        let schema = match decisions {
+            [] => json!({"type": "object", "properties": {}}),
+            ["approve", ..] => {
+                json!({"type": "object", "required": ["decision"], "properties": {"decision": decision}})
             }
+            _ => json!({"type": "object", "properties": {"decision": decision}}),
         };
         let ask = json!({"method": "elicitation/create", "params": {
             "mode": "form", "message": message, "requestedSchema": schema,
@@ -314,18 +338,29 @@ impl Visit<'_> {
         ])
     }
 
+    /// What the client's user may say to a question that was shown so.
+    fn decisions(&self, waiting: &crate::approvals::Waiting, sheet: &Sheet) -> &'static [&'static str] {
+        let gateway = &self.session.gateway;
+        if gateway.options.deciders != Deciders::Client || !waiting.approval.may_decide(&gateway.wiring.say(true).by) {
+            return &[];
+        }
+        if sheet.whole { &["approve", "decline"] } else { &["decline"] }
+    }
+
     /// The client's user has answered.
     async fn decide(&self, approval: &str, responses: Option<&Map<String, Value>>) {
         let Some(answer) = responses.and_then(|responses| responses.get(APPROVAL)) else { return };
         if self.session.gateway.options.deciders != Deciders::Client || answer["action"] != "accept" {
             return;
         }
-        let approve = match answer["content"]["decision"].as_str() {
-            Some("approve") => true,
-            Some("decline") => false,
-            _ => return,
-        };
         let wiring = &self.session.gateway.wiring;
+        let said = &answer["content"]["decision"];
+        // What was not offered decides nothing, whatever the client says.
+        let offered = self.job.watch.by_id(approval).map_or(&[][..], |waiting| {
+            self.decisions(&waiting, &approval::sheet(&waiting.approval, &wiring.show_command(approval)))
+        });
+        let Some(said) = offered.iter().find(|offered| said == **offered) else { return };
+        let approve = *said == "approve";
         let store = wiring.store();
         let decided = async {
             let row = store.approval(approval).await?;
@@ -345,7 +380,7 @@ impl Visit<'_> {
     /// The client is to bring what the call's server asks for (revision 2026-07-28); the call waits for it.
     fn required(&self, mut flight: Flight, ask: crate::desk::Ask) -> Outcome {
         let mut asks = vec![ask];
-        while let Ok(more) = flight.asks.try_recv() {
+        while let Ok(more) = flight.at_desk.asks.try_recv() {
             asks.push(more);
         }
         let mut requests = Map::new();
@@ -355,7 +390,7 @@ impl Visit<'_> {
             flight.open.push((key, ask));
         }
         let state = uuid::Uuid::new_v4().simple().to_string();
-        self.session.desk.turn(flight.at_desk(), None);
+        self.session.desk.turn(flight.desk_id(), None);
         flight.since = Instant::now();
         let mut parked = lock(&self.session.parked);
         parked.retain(|_, flight| flight.since.elapsed() < PARKED_FOR);
@@ -384,7 +419,7 @@ impl Visit<'_> {
             return Err(Fault::new(wire::INVALID_PARAMS, "this requestState belongs to another call"));
         }
         let mut flight = parked.remove(state).ok_or_else(unknown)?;
-        self.session.desk.turn(flight.at_desk(), Some(self.way.clone()));
+        self.session.desk.turn(flight.desk_id(), Some(self.way.clone()));
         for (key, ask) in flight.open.drain(..) {
             let said = responses.shift_remove(&key).ok_or(PeerError {
                 code: wire::INVALID_PARAMS,

@@ -7,6 +7,25 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+/// A call's place at the desk, for what its tool's server asks meanwhile. Dropped, it is closed.
+pub(crate) struct AtDesk {
+    pub(crate) asks: mpsc::Receiver<Ask>,
+    desk: Arc<Desk>,
+    id: u64,
+}
+
+impl AtDesk {
+    pub(crate) fn new(desk: Arc<Desk>, (id, asks): (u64, mpsc::Receiver<Ask>)) -> Self {
+        Self { asks, desk, id }
+    }
+}
+
+impl Drop for AtDesk {
+    fn drop(&mut self) {
+        self.desk.close(self.id);
+    }
+}
+
 /// A call under way. Dropped, it is left where a person is asked about it, and else cancelled.
 pub(crate) struct Flight {
     /// The full name of its function.
@@ -16,31 +35,23 @@ pub(crate) struct Flight {
     /// Its id within the job.
     pub(crate) call: String,
     pub(crate) news: oneshot::Receiver<CallNews>,
-    pub(crate) asks: mpsc::Receiver<Ask>,
+    pub(crate) at_desk: AtDesk,
     /// What the client was asked and has not answered, by key.
     pub(crate) open: Vec<(String, Ask)>,
     pub(crate) since: Instant,
-    desk: Arc<Desk>,
-    at_desk: u64,
     job: Arc<Job>,
     armed: bool,
 }
 
 impl Flight {
-    pub(crate) fn new(
-        (tool, arguments): (String, String),
-        asked: Asked,
-        (at_desk, asks): (u64, mpsc::Receiver<Ask>),
-        desk: Arc<Desk>,
-        job: Arc<Job>,
-    ) -> Self {
+    pub(crate) fn new((tool, arguments): (String, String), asked: Asked, at_desk: AtDesk, job: Arc<Job>) -> Self {
         let Asked { call, news } = asked;
         let since = Instant::now();
-        Self { tool, arguments, call, news, asks, open: vec![], since, desk, at_desk, job, armed: true }
+        Self { tool, arguments, call, news, at_desk, open: vec![], since, job, armed: true }
     }
 
-    pub(crate) fn at_desk(&self) -> u64 {
-        self.at_desk
+    pub(crate) fn desk_id(&self) -> u64 {
+        self.at_desk.id
     }
 
     /// It is over, or was left: nothing is to be done for it.
@@ -57,7 +68,6 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.desk.close(self.at_desk);
         if self.armed
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

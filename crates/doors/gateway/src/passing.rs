@@ -154,10 +154,20 @@ impl Session {
         if homes.is_empty() {
             return Err(Fault::new(wire::METHOD_NOT_FOUND, "no server here passes its log"));
         }
-        for tool in homes {
-            self.pass(&tool, "logging/setLevel", params.clone()).await?;
+        let said = homes.iter().map(|tool| self.pass(tool, "logging/setLevel", params.clone()));
+        let said = futures_util::future::join_all(said).await;
+        let mut faults = vec![];
+        for (tool, said) in homes.iter().zip(said) {
+            if let Err(fault) = said {
+                tracing::warn!(tool, "logging/setLevel: {}", hookwright_core::text::shown(&fault.message, 300));
+                faults.push(fault);
+            }
         }
-        Ok(Map::new())
+        // One server that can't be told must not hide the others.
+        match faults.into_iter().next() {
+            Some(fault) if homes.len() == 1 => Err(fault),
+            _ => Ok(Map::new()),
+        }
     }
 
     /// `subscriptions/listen`: open until it is cancelled, or the session ends.

@@ -146,19 +146,27 @@ impl Helpers {
         Err(StoreError::Failed(format!("a subagent went on after its end {ROUNDS} times")))
     }
 
-    /// Drives the job itself; what its subagents have open ends with it.
+    /// Drives the job itself; what its subagents have open ends with it. Where it is left unfinished, they are too: whoever takes it up takes
+    /// them up.
     pub async fn beside(&self, run: impl Future<Output = Result<End, RunError>>) -> Result<End, RunError> {
         let end = run.await;
-        self.end().await;
+        if matches!(end, Ok(End::Detached)) {
+            let mut left = self.take_all();
+            left.runs.detach_all();
+        } else {
+            self.end().await;
+        }
         end
+    }
+
+    fn take_all(&self) -> Open {
+        let ended = Open { is_ended: true, ..Open::default() };
+        std::mem::replace(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner), ended)
     }
 
     /// Ends the jobs that are open, and opens none any more: the parent is over, or left.
     pub async fn end(&self) {
-        let Open { jobs, mut runs, .. } = {
-            let ended = Open { is_ended: true, ..Open::default() };
-            std::mem::replace(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner), ended)
-        };
+        let Open { jobs, mut runs, .. } = self.take_all();
         let by = format!("the end of {}", self.spec.job);
         for outside in jobs {
             let _ = outside.leave(&by, false).await;

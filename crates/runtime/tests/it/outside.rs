@@ -210,6 +210,29 @@ async fn a_cancelled_call_is_dropped_and_others_go_on() {
 }
 
 #[tokio::test]
+async fn a_call_whose_asker_goes_away_before_it_hears_of_it_is_taken_back() {
+    let world = World::new(&[], |_, _| async { says(json!("pushed")) });
+    let (outside, _running) = world.open(CLIENT);
+    outside.admitted().await.unwrap();
+    // Queued, and dropped before the job has looked at it.
+    let mut gone = Box::pin(outside.call(push("gone")));
+    assert!(futures_util::poll!(&mut gone).is_pending());
+    drop(gone);
+    assert!(matches!(news(outside.call(push("fast")).await.unwrap()).await, CallNews::Result { .. }));
+    let requested = async || world.facts().await.iter().filter(|f| matches!(f, Fact::CallRequested { .. })).count();
+    assert_eq!((world.pushes(), requested().await), (1, 1));
+    // Taken up, and dropped before whoever asked has read it.
+    let mut gone = Box::pin(outside.call(push("gone")));
+    assert!(futures_util::poll!(&mut gone).is_pending());
+    while requested().await < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    drop(gone);
+    assert!(matches!(news(outside.call(push("last")).await.unwrap()).await, CallNews::Result { .. }));
+    assert_eq!(requested().await, 3, "the job goes on");
+}
+
+#[tokio::test]
 async fn a_harness_makes_its_own_calls_once_they_are_let() {
     let world = World::new(&[Moment::PreToolCall, Moment::PostToolCall], |_, event| {
         let event = &event["event"];
@@ -464,7 +487,7 @@ fn parent(world: &World) -> (Outside, Arc<Helpers>, Running) {
     let options = Options { detach: false, cancel: CancellationToken::new(), cancelled_by: "ada".into() };
     let run = run_external(world.deps(world.store()), Which::New(new), options, Arc::new(Silent), arrivals);
     let kept = helpers.clone();
-    (outside, helpers, tokio::spawn(async move { kept.beside(run).await }))
+    (outside, helpers, tokio::spawn(async move { Box::pin(kept.beside(run)).await }))
 }
 
 #[tokio::test]

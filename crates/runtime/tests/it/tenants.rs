@@ -64,7 +64,8 @@ fn is_none<T>(found: Result<T, StoreError>, what: &str) {
 
 #[tokio::test]
 async fn every_call_with_an_id_of_another_tenant_finds_nothing() {
-    let Town { a, b, all, .. } = town();
+    let town = town();
+    let Town { a, b, all, .. } = &town;
     let lease = b.create_job(job("job_b1", "b", "ses_b"), batch(vec![approval("ap_b1", "job_b1", "b")])).await.unwrap();
     a.create_job(job("job_a1", "a", "ses_a"), batch(vec![approval("ap_a1", "job_a1", "a")])).await.unwrap();
     for id in ["job_b1", "job_b"] {
@@ -99,7 +100,8 @@ async fn every_call_with_an_id_of_another_tenant_finds_nothing() {
 
 #[tokio::test]
 async fn an_approval_whose_row_names_this_tenant_and_another_ones_job_is_not_here() {
-    let Town { a, b, all, .. } = town();
+    let town = town();
+    let Town { a, b, all, .. } = &town;
     // As somebody who writes to the file could make it.
     let lease = b.create_job(job("job_b1", "b", "ses_b"), batch(vec![])).await.unwrap();
     all.append(&lease, Batch { opened: vec![approval("ap_x", "job_b1", "a")], ..Batch::default() }).await.unwrap();
@@ -111,7 +113,8 @@ async fn an_approval_whose_row_names_this_tenant_and_another_ones_job_is_not_her
 
 #[tokio::test]
 async fn a_value_of_another_tenants_job_is_not_given_by_its_digest() {
-    let Town { a, b, all, .. } = town();
+    let town = town();
+    let Town { a, b, all, .. } = &town;
     let (stored, blob) = Stored::new(json!("secret ".repeat(20_000)));
     let blob = blob.unwrap();
     let with = |blobs| Batch { blobs, ..batch(vec![]) };
@@ -128,7 +131,8 @@ async fn a_value_of_another_tenants_job_is_not_given_by_its_digest() {
 
 #[tokio::test]
 async fn a_job_neither_follows_nor_has_a_parent_nor_joins_a_session_of_another_tenant() {
-    let Town { a, b, .. } = town();
+    let town = town();
+    let Town { a, b, .. } = &town;
     let ends = Batch { status: Some(JobStatus::Completed), ..batch(vec![]) };
     b.create_job(job("job_b1", "b", "ses_b"), ends).await.unwrap();
     let follows = |before: &str| Batch { follows: Some(Follows::Job(before.into())), ..batch(vec![]) };
@@ -144,7 +148,8 @@ async fn a_job_neither_follows_nor_has_a_parent_nor_joins_a_session_of_another_t
 
 #[tokio::test]
 async fn sessions_of_another_tenant_are_not_there() {
-    let Town { a, b, all, .. } = town();
+    let town = town();
+    let Town { a, b, all, .. } = &town;
     let new = |id: &str, tenant: &str| NewSession {
         id: id.into(),
         tenant: tenant.into(),
@@ -172,7 +177,8 @@ async fn sessions_of_another_tenant_are_not_there() {
 
 #[tokio::test]
 async fn what_a_store_says_of_another_tenants_id_is_what_it_says_of_none() {
-    let Town { a, b, .. } = town();
+    let town = town();
+    let Town { a, b, .. } = &town;
     b.create_job(job("job_b1", "b", "ses_b"), batch(vec![approval("ap_b1", "job_b1", "b")])).await.unwrap();
     let words = |error: StoreError, id: &str| error.to_string().replace(id, "ID");
     let (theirs, none) = (a.job("job_b1").await.unwrap_err(), a.job("job_b2").await.unwrap_err());

@@ -105,7 +105,7 @@ fn what_came_late_stands_behind_what_it_was_late_for_and_processes_are_left_out(
     let normal = normal(&[records]);
     let seen: Vec<&str> = normal[0].iter().map(|record| record["kind"].as_str().unwrap()).collect();
     assert_eq!(seen, ["begun", "decision_ignored", "hook_answered", "hook_late", "finished"]);
-    assert_eq!(normal[0][1]["approval"], "#approval1");
+    assert_eq!(normal[0][1]["approval"], "#approval1:t1.c0.pre.approval");
     assert_eq!(kinds(&normal[0])["begun"], 1);
 }
 
@@ -122,4 +122,29 @@ fn a_trees_jobs_are_named_by_their_places_in_each_others_histories() {
     assert_eq!(a, b);
     assert_eq!(a[0][2]["outcome"]["result"]["value"]["job"], "#job2");
     assert_eq!(a[1][0]["spec"]["parent_jobs"], json!(["#job1"]));
+}
+
+#[test]
+fn which_of_two_approvals_is_asked_first_makes_no_difference() {
+    let asked = |call: u32| {
+        let effect = format!("t1.c{call}.pre.approval");
+        json!({"kind": "begun", "command": {"do": "open_approval", "effect": effect, "approval": {"id": format!("ap_{call}")}}})
+    };
+    assert_eq!(normal(&[vec![asked(0), asked(1)]]), normal(&[vec![asked(1), asked(0)]]));
+}
+
+#[test]
+fn a_conversation_with_what_lifecycle_hooks_said_holds_ids_of_the_job() {
+    let of = |job: &str, answers: Value| {
+        let mut records = history(job, 1, &[0, 0, 1, 1]);
+        for record in &mut records {
+            if let Some(outcome) = record["outcome"].as_object_mut() {
+                outcome.shift_remove("result");
+            }
+        }
+        records.insert(1, json!({"kind": "lifecycle_answered", "effect": "session_start", "answers": answers}));
+        normal(&[records])
+    };
+    let says = json!([{"server": "todo", "outcome": {"outcome": "text"}, "ms": 1.0}]);
+    assert_eq!(of("job_a", says.clone()), of("job_b", says));
 }

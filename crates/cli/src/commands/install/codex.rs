@@ -43,7 +43,11 @@ pub(super) fn trust(settings: &Settings, places: &Places, hooks: &Path, installe
     let config = install::codex_home(places).join("config.toml");
     let before = installed::text(&config)?;
     let after = install::with_trust(before.as_deref(), &trusted).map_err(|e| failed(&e, None))?;
-    let change = Change { path: config, before, after: Some(after), executable: false };
+    let without = match &before {
+        Some(before) => install::without_trust(before, &wanted).map_err(|e| failed(&e, None))?,
+        None => None,
+    };
+    let change = Change { path: config, before, without, after: Some(after), executable: false };
     if !change.is_none() {
         change.show();
         change.write(installed)?;
@@ -62,7 +66,7 @@ pub(super) fn distrust(places: &Places, hooks: &Path, installed: &Installed) -> 
         let file = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned()).to_string_lossy().into_owned();
         install::without_trust(&before, &install::state_keys(&file, &text)).map_err(|e| failed(&e, None))?
     };
-    Ok(Some(Change { path: config, before: Some(before), after, executable: false }))
+    Ok(Some(Change { path: config, before: Some(before), without: None, after, executable: false }))
 }
 
 fn find(settings: &Settings) -> Option<PathBuf> {

@@ -126,6 +126,21 @@ fn another_session_gets_nothing_of_a_yes() {
 }
 
 #[test]
+fn the_job_of_a_gateway_that_was_killed_ends_when_it_is_taken_up() {
+    let world = escalating();
+    let mut client = Client::new(&world, &[]);
+    client.begin("work.echo", json!({"a": 2}));
+    world.open_approval();
+    drop(client);
+    let resumed = world.call(&["jobs", "resume", "--all", "--db", "jobs.db"]);
+    let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]).code(0).json();
+    assert_eq!(jobs["jobs"][0]["status"], "cancelled", "{resumed}\n{jobs}");
+    let list = world.call(&["approvals", "list", "--db", "jobs.db", "--output", "json"]).json();
+    assert_eq!(list["approvals"], json!([]));
+    assert!(world.calls("work").is_empty());
+}
+
+#[test]
 fn a_cancelled_call_closes_its_question() {
     let world = escalating();
     let mut client = Client::new(&world, &[]);

@@ -1,7 +1,7 @@
 //! The gateway over Streamable HTTP.
 
 use super::{allowed, echo, text, watched};
-use crate::support::{World, eventually, function, says};
+use crate::support::{Plugin, World, eventually, function, says};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -333,6 +333,37 @@ fn closing_a_stream_cancels_in_the_newest_revision_and_not_in_older_ones() {
     eventually("the call is made", || (world.calls("work").len() == 2).then_some(()));
     drop(stream);
     eventually("the server is told", || world.was_cancelled("work").then_some(()));
+}
+
+#[test]
+fn a_call_whose_client_goes_while_its_server_starts_is_not_made() {
+    let script = json!({"start": [{"sleep_ms": 2_000}], "tools": echo()});
+    let world = World::with(Plugin::new("p").scripted("work", script, json!({})));
+    let gateway = Gateway::start(&world, &[], &[]);
+    let headers = [NEW, ("mcp-method", "tools/call"), ("mcp-name", "work.echo")];
+    let call = |a: i64| modern(message(a, "tools/call", json!({"name": "work.echo", "arguments": {"a": a}})));
+    let gone = gateway.send("POST", &headers, &call(1).to_string());
+    eventually("the call is there", || {
+        let jobs = world.call(&["jobs", "list", "--db", "jobs.db", "--output", "json"]);
+        (jobs.status.success() && !jobs.json()["jobs"].as_array().unwrap().is_empty()).then_some(())
+    });
+    drop(gone);
+    assert_eq!(gateway.post(&headers, &call(2)).result()["structuredContent"], json!({"a": 2}));
+    assert_eq!(world.calls("work"), [("echo".to_owned(), json!({"a": 2}))]);
+}
+
+#[test]
+fn what_one_client_can_is_not_taken_for_another_of_its_name() {
+    let world = watched(echo(), says("escalate", json!({"reason": "a look"})));
+    let gateway = Gateway::start(&world, &["--wait", "1"], &[]);
+    let headers = [NEW, ("mcp-method", "tools/call"), ("mcp-name", "work.echo")];
+    let call = |can: Value| {
+        let mut call = modern(message(1, "tools/call", json!({"name": "work.echo", "arguments": {}})));
+        call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
+        gateway.post(&headers, &call).result().clone()
+    };
+    assert_eq!(call(json!({"elicitation": {}}))["resultType"], "input_required");
+    assert!(text(&call(json!({}))).contains("Nobody has decided within 1s"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The node's side of the bridges: which job an event belongs to, and what becomes of jobs.
 
-use hookwright_bridge::{Agent, Ask, Call, Escalate, Harness, Reply, Request, Sessions, What, Wiring};
+use hookwright_bridge::{Agent, Ask, Call, Escalate, Harness, IsOf, Reply, Request, Sessions, What, Wiring};
 use hookwright_core::FunctionName;
 use hookwright_core::event::Moment;
 use hookwright_core::hooks::{Hook, HookSet};
@@ -83,7 +83,7 @@ struct Town {
 }
 
 impl Wiring for Town {
-    fn job(&self, ask: &Ask, input: Value) -> Result<NewRun, String> {
+    fn job(&self, ask: &Ask, input: Value) -> Result<(NewRun, Deps), String> {
         let id = format!("job_{}", self.begun.fetch_add(1, Ordering::SeqCst));
         let holds = u32::from(ask.harness.caps().holds_stop);
         let agent = AgentSpec {
@@ -117,9 +117,17 @@ impl Wiring for Town {
             created_ms: self.begun.load(Ordering::SeqCst) as u64,
             origin: json!({"conversation": ask.session}),
         };
-        Ok(NewRun { job, spec, blobs: vec![] })
+        Ok((NewRun { job, spec, blobs: vec![] }, self.deps()))
     }
 
+    fn left(&self, ask: &Ask) -> Option<(Deps, IsOf)> {
+        let (conversation, agent) = (ask.session.clone(), ask.harness.id());
+        let is_of = move |row: &JobRow| row.job.origin["conversation"] == conversation && row.job.agent == agent;
+        Some((self.deps(), Box::new(is_of)))
+    }
+}
+
+impl Town {
     fn deps(&self) -> Deps {
         Deps {
             store: self.store.clone(),
@@ -131,10 +139,6 @@ impl Wiring for Town {
             standing: Arc::default(),
             checkpoint: None,
         }
-    }
-
-    fn is_of(&self, row: &JobRow, ask: &Ask) -> bool {
-        row.job.origin["conversation"] == ask.session && row.job.agent == ask.harness.id()
     }
 }
 
@@ -160,7 +164,7 @@ impl World {
 
     async fn ask(&self, session: &str, agent: Option<Agent>, what: What) -> Reply {
         let ask = Ask { harness: self.harness, session: session.into(), turn: None, cwd: None, agent, what };
-        let request = Request { ask, escalate: Escalate::Wait, wait_ms: 60_000 };
+        let request = Request { ask, escalate: Escalate::Wait, wait_ms: 60_000, tenant: None };
         tokio::time::timeout(Duration::from_mins(2), self.sessions.answer(request)).await.expect("an answer in time")
     }
 

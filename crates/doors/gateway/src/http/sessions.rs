@@ -47,9 +47,11 @@ impl Sessions {
         Ok(id)
     }
 
-    /// A session of the revision that has none on the wire: all requests of one client are one.
+    /// A session of the revision that has none on the wire: all requests of clients that say the same of themselves are one.
     pub(super) async fn of(&self, client: Client, capabilities: Map<String, Value>) -> Result<Arc<Session>, Fault> {
-        let key = format!("client {:?} {:?}", client.name, client.version);
+        // What a client can is part of it: servers are told of it, and another process of that name may have no user to ask.
+        let can = hookwright_core::json::digest(&Value::Object(capabilities.clone()));
+        let key = format!("client {:?} {:?} {can}", client.name, client.version);
         if let Some(session) = lock(&self.all).get(&key) {
             return Ok(session.clone());
         }

@@ -92,9 +92,9 @@ impl Workshop {
         let provider_id = text::shown(&provider_id, 200);
         let mut call = if self.spec.agent.external.is_some_and(|external| external.makes_calls) {
             let shown = text::shown(&tool, 200);
-            let names = std::iter::once(&tool).chain(&aliases).map(String::as_str);
+            let readings = aliases.iter().map(String::as_str);
             let fault = match fault {
-                None if !visible::may_make(&self.spec.agent, names) => {
+                None if !visible::may_make(&self.spec.agent, &tool, readings) => {
                     Some(format!("the agent {} may not use it", self.spec.agent.id))
                 }
                 fault => fault,

@@ -48,8 +48,13 @@ impl Runner {
             let why = ReplayError::Mismatch { seq: 0, mismatch };
             return Err(RunError::Replay { job: job.to_owned(), why });
         }
-        let row = deps.store.job(job).await?;
-        if row.job.tenant != machine.spec().tenant {
+        let tenant = match deps.store.job(job).await {
+            Ok(row) => Some(row.job.tenant),
+            // A store without rows says nothing else.
+            Err(StoreError::NotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if tenant.is_some_and(|tenant| tenant != machine.spec().tenant) {
             // The row decides whose servers and secrets it gets.
             let whose = text::shown(&machine.spec().tenant, 100);
             let mismatch = Mismatch::Unexpected(format!("by its history it is a job of the tenant {whose}"));

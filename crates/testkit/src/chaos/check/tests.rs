@@ -84,6 +84,7 @@ fn model(turn: u32, calls: &[u64]) -> [Fact; 2] {
             refused: None,
             idempotent: false,
             schema_sha256: None,
+            asks_there: hookwright_core::job::AsksThere::No,
         })
         .collect();
     let answered = json!({
