@@ -304,8 +304,7 @@ pub(crate) async fn run(settings: &mut Settings, prepared: Prepared, style: Styl
         // Children that an earlier process ran, and that this one had not taken up yet.
         cancel_below(&store, &job, by, &door.next).await?;
     }
-    let store: Arc<dyn Store> = store;
-    report(&store, (&job, &first), end, &style, &door).await.map(|code| (code, job))
+    report(store, (&job, &first), end, &style, &door).await.map(|code| (code, job))
 }
 
 /// What became of a job that was left: looked up, since it may have been left before it was stored.
@@ -391,13 +390,12 @@ pub(crate) async fn over(
     };
     note(&format!("{job} is over, it {how}; nothing was done now: {show}"));
     let (door, _asks) = Door::new(settings, records, style.output, style.approve)?;
-    let store: Arc<dyn Store> = store.clone();
-    report(&store, (job, job), Ok(End::Finished(outcome)), &style, &door).await
+    report(store.clone(), (job, job), Ok(End::Finished(outcome)), &style, &door).await
 }
 
 /// Says how it ended, and with which exit code.
 async fn report(
-    store: &Arc<dyn Store>,
+    store: Arc<dyn Store>,
     (job, first): (&str, &str),
     end: Result<End, RunError>,
     style: &Style,

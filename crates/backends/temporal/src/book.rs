@@ -8,7 +8,7 @@
 use crate::wire::{Answer, Below, Item, Mark, SegmentOutput};
 use hookwright_core::approval::Approval;
 use hookwright_core::history::{Replay, ReplayError, without_values};
-use hookwright_core::job::{JobError, Outcome};
+use hookwright_core::job::{JobError, Machine, Outcome};
 use hookwright_runtime::ports::store::{Decision, InboxKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl Book {
         if let Some(error) = &self.failed {
             return Some(Outcome::Failed { error: error.clone() });
         }
-        self.replay.machine().and_then(|machine| machine.outcome()).cloned()
+        self.replay.machine().and_then(Machine::outcome).cloned()
     }
 
     /// It ends without the home node.
@@ -144,7 +144,7 @@ impl Book {
             Command::CallTool { tool, .. } => Some(tool.to_string()),
             _ => None,
         };
-        let pending = self.replay.machine().into_iter().flat_map(|machine| machine.pending());
+        let pending = self.replay.machine().into_iter().flat_map(Machine::pending);
         let calls: Vec<String> = pending.filter_map(|(command, _)| tool(command)).collect();
         if calls.is_empty() {
             "; what its home node did after its last acknowledged record is not known".to_owned()

@@ -211,7 +211,7 @@ impl Cluster {
         let handle = self.client.get_workflow_handle::<HookwrightJob>(job);
         let said = DecideInput { approval: approval.to_owned(), decision };
         let options = WorkflowExecuteUpdateOptions::builder()
-            .rpc_options(RpcOptions::builder().timeout(Duration::from_secs(60)).build())
+            .rpc_options(RpcOptions::builder().timeout(Duration::from_mins(1)).build())
             .build();
         match handle.execute_update(HookwrightJob::decide, said, options).await {
             Ok(answer) => Ok(answer),

@@ -17,7 +17,7 @@ pub(crate) fn approvals(past: &Past) -> Vec<ApprovalRow> {
     for record in past.records.iter().filter_map(|text| serde_json::from_str::<Record>(text).ok()) {
         match record.fact {
             Fact::Begun { command: Command::OpenApproval { approval, .. } } => {
-                rows.push(row_of(&approval, record.at_ms))
+                rows.push(row_of(&approval, record.at_ms));
             }
             Fact::ApprovalDecided { approval, approve, by, verified, note, digest, decided_ms, .. } => {
                 let decision = Decision { approve, by, verified, note, digest, at_ms: decided_ms };

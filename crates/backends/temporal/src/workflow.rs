@@ -35,7 +35,7 @@ pub(crate) const WAITING: SearchAttributeKey<Vec<String>> = SearchAttributeKey::
 /// A node is noticed to be gone after so long. An attempt too many is harmless: it joins the one that goes on.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A segment may take so long: an agent at work for days is no fault.
-const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(720);
 /// How long a client waits for the home node's word on a decision.
 const WORD: Duration = Duration::from_secs(10);
 /// Who cancels a job whose workflow is cancelled by other means than ours.
@@ -307,7 +307,7 @@ async fn broken(
         ctx.state(|s| RestoreInput { job: s.job(), row: s.input.row.clone(), acknowledged: s.book.acknowledged() });
     let options = ctx.state(|s| options(&s.input.home.queue, lasting, format!("restore-{}", s.book.segments)));
     if let Err(error) = ctx.execute_activity(Acts::restore, input, options).await {
-        let why = error.cause().map_or_else(|| error.to_string(), |cause| cause.to_string());
+        let why = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
         ctx.state_mut(|s| s.book.fail(JOURNAL_LOST, &format!("its journal is gone and can't be made again: {why}")));
     }
 }

@@ -184,14 +184,10 @@ async fn watch(settings: &Settings, cluster: &Cluster, local: &Arc<SqliteStore>,
                 ));
             }
             let outcome = told.unwrap_or(outcome);
-            let local: Arc<dyn Store> = local.clone();
-            report(&local, (job, job), Ok(End::Finished(outcome)), &style, &door).await
+            report(local.clone(), (job, job), Ok(End::Finished(outcome)), &style, &door).await
         }
         Ok(Err(error)) => Err(cluster::failed(error)),
-        Err(exit::WAITING) => {
-            let local: Arc<dyn Store> = local.clone();
-            report(&local, (job, job), Ok(End::Detached), &style, &door).await
-        }
+        Err(exit::WAITING) => report(local.clone(), (job, job), Ok(End::Detached), &style, &door).await,
         Err(code) => {
             let node = settings.next().command("serve");
             note(&format!("stopped; the job is not over: it goes on as soon as its node runs again: {node}"));

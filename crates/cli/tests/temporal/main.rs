@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test --temporal` runs it; it needs the feature `temporal` and the server's program.
 
-#![allow(clippy::unwrap_used, reason = "what can't be done fails its test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "what can't be done fails its test")]
 
 mod approvals;
 mod cluster;

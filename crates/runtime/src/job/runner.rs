@@ -24,7 +24,6 @@ use crate::outside::Arrivals;
 use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::ToolStatus;
 use crate::values::Values;
-use boundary::Boundaries;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::history::Record;
@@ -70,7 +69,7 @@ pub(super) struct Runner {
     /// The other side of a job whose agent somebody else runs.
     outside: Option<Outside>,
     /// Where it stops by itself.
-    boundaries: Boundaries,
+    boundaries: boundary::Boundaries,
 }
 
 impl Runner {
@@ -126,7 +125,7 @@ impl Runner {
             tool_changes,
             tool_states: HashMap::new(),
             outside: None,
-            boundaries: Boundaries::None,
+            boundaries: boundary::Boundaries::None,
         }
     }
 
