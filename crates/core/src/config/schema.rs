@@ -93,6 +93,7 @@ fn engine() -> Value {
                         "type": "object",
                         "additionalProperties": false,
                         "description": "TLS. Default: none, or with the system's certificates where there is an API key.",
+                        "dependencies": {"cert": ["key"], "key": ["cert"]},
                         "properties": {
                             "ca": path("Who signs the server's certificate."),
                             "cert": path("The client's certificate."),
