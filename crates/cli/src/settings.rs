@@ -227,7 +227,9 @@ impl Settings {
     pub(crate) fn temporal(&self) -> CliResult<Option<(TemporalConfig, PathBuf)>> {
         let local = if self.global.db.is_some() { None } else { self.local_config()? };
         match local {
-            Some((config, _)) => built(config.engine).map(|temporal| temporal.map(|config| (config, self.cwd.clone()))),
+            Some((config, _, _)) => {
+                built(config.engine).map(|temporal| temporal.map(|config| (config, self.cwd.clone())))
+            }
             None => self.own_temporal(),
         }
     }

@@ -42,7 +42,7 @@ use hookwright_runtime::observe::{Event, Observer};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
 use hookwright_runtime::ports::model::Model;
 use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::{NewJob, Store as _, StoreError};
+use hookwright_runtime::ports::store::{NewJob, Store, StoreError};
 use hookwright_runtime::values::Values;
 use hookwright_sqlite::SqliteStore;
 use serde_json::{Value, json};

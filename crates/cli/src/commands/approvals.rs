@@ -14,8 +14,8 @@ use hookwright_core::approval::Approval;
 use hookwright_core::text::escape;
 use hookwright_runtime::approvals::{Decided, Say, asked, decide, load};
 use hookwright_runtime::ports::clock::{Clock as _, SystemClock};
-use hookwright_runtime::ports::sessions::Sessions;
-use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome};
+
+use hookwright_runtime::ports::store::{ApprovalRow, ApprovalState, DecideOutcome, Store};
 use hookwright_runtime::values::Values;
 use std::sync::Arc;
 
