@@ -300,11 +300,17 @@ fn node(facts: &Facts, next: &Next, found: &mut Vec<Finding>) {
         let said = format!("it is of version {}, this command of {}", shown(version, 40), facts.version);
         found.push(warning(about, said, restart.clone()));
     }
-    if let (Some(then), Some(now)) = (node["config_digest"].as_str(), &facts.config_digest)
+    let reload = &facts.status["reload"];
+    let counts = if reload["ok"] == true { &reload["config_digest"] } else { &node["config_digest"] };
+    if let (Some(then), Some(now)) = (counts.as_str(), &facts.config_digest)
         && then != now
     {
-        let said = "its configuration, or a manifest that it names, has changed since it started";
-        found.push(warning(about, said, restart));
+        let said = "its configuration, or a manifest that it names, has changed since it read them";
+        found.push(warning(about, said, format!("`{}`", next.command("reload"))));
+    }
+    if let Some(why) = reload["error"].as_str() {
+        let said = format!("the configuration was read again and refused: {}", shown(why, CHARS));
+        found.push(problem(about, said, format!("mend it, then `{}`", next.command("reload"))));
     }
     for left in facts.status["jobs"]["left_listed"].as_array().into_iter().flatten().take(5) {
         let job = shown(left["job"].as_str().unwrap_or("?"), 80);

@@ -107,7 +107,14 @@ fn a_node_that_is_older_than_what_it_runs_is_a_warning() {
         &["Warning plugins", "policy changed 1 min", "hookwright stop"],
     );
     one(|f| f.status["node"]["version"] = json!("1.2.2"), &["Warning node", "1.2.2", "1.2.3"]);
-    one(|f| f.config_digest = Some("bb".into()), &["Warning node", "changed since it started"]);
+    one(|f| f.config_digest = Some("bb".into()), &["Warning node", "changed since it read them", "hookwright reload"]);
+    let reloaded = json!({"ok": true, "config_digest": "bb"});
+    let taken_over = wrong(|f| (f.config_digest, f.status["reload"]) = (Some("bb".into()), reloaded));
+    assert_eq!(taken_over, Vec::<String>::new(), "what counts since the reload is what there is");
+    one(
+        |f| f.status["reload"] = json!({"ok": false, "error": "line 3: no"}),
+        &["Problem node", "refused: line 3: no", "hookwright reload"],
+    );
 }
 
 #[test]
