@@ -140,10 +140,16 @@ impl Desk {
         match &ask.agent {
             // Nothing goes on below a job that is over.
             Some(_) if self.job.is_over() => refused(&ask.what, &self.not_taken_up()),
-            Some(agent) => match self.of_subagent(agent, &ask.what, helpers).await {
-                Ok(desk) => desk.answer_own(&ask.what, asks, until).await,
-                Err(why) => refused(&ask.what, &why),
-            },
+            Some(agent) => {
+                // Nothing begins below a job that is not admitted itself, or not even begun.
+                if let Err(why) = self.as_given(until).await {
+                    return refused(&ask.what, &why);
+                }
+                match self.of_subagent(agent, &ask.what, helpers).await {
+                    Ok(desk) => desk.answer_own(&ask.what, asks, until).await,
+                    Err(why) => refused(&ask.what, &why),
+                }
+            }
             None => self.answer_own(&ask.what, asks, until).await,
         }
     }

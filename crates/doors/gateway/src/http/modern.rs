@@ -101,20 +101,24 @@ impl Server {
             Ok(session) => session,
             Err(fault) => return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &fault),
         };
-        if let Err(fault) = session.check_params(headers, &request).await {
-            return reply::refuse(status(fault.code, true), Some(&request.id), &fault);
-        }
         let Ok(slot) = session.slots.clone().try_acquire_owned() else {
             return reply::refuse(StatusCode::OK, Some(&request.id), &requests::busy());
         };
         let (way, out) = Way::new();
-        let closed = way.clone();
+        let (closed, headers) = (way.clone(), headers.clone());
         tokio::spawn(async move {
             let _slot = slot;
             let key = uuid::Uuid::new_v4().to_string();
+            let answered = async {
+                // The function's schema is looked up for it, which waits for a server that is starting.
+                match session.check_params(&headers, &request).await {
+                    Ok(()) => requests::answer_as(&session, request, &key, &way).await,
+                    Err(fault) => Some(wire::error(Some(&request.id), &fault)),
+                }
+            };
             let answer = tokio::select! {
                 biased;
-                answer = requests::answer_as(&session, request, &key, &way) => answer,
+                answer = answered => answer,
                 // The end of the stream is how a client cancels.
                 () = closed.closed() => None,
             };
