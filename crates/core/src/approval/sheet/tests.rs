@@ -6,7 +6,7 @@ use serde_json::json;
 const SHOW: &str = "hookwright approvals show ap_1";
 
 fn stored(value: Value) -> Stored {
-    Stored::new(value).0
+    Stored::inline(value)
 }
 
 fn approval(event: Moment, value: Value) -> Approval {
