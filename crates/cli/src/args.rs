@@ -1,9 +1,11 @@
 //! The command line, as clap reads it.
 
 mod bridge;
+mod demo;
 mod doors;
 
 pub(crate) use bridge::{BridgeArgs, BridgeEscalate, InstallArgs, InstallScope, UninstallArgs};
+pub(crate) use demo::{DemoArgs, DemoServerArgs};
 pub(crate) use doors::{AcpArgs, Decide, GatewayArgs, ServeArgs};
 
 use crate::story::Color;
@@ -424,28 +426,4 @@ pub(crate) enum Language {
     Typescript,
     #[value(alias = "rs")]
     Rust,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Who decides about the push. Default: you, at the prompt; yes where there is no terminal
-    #[arg(long, value_name = "HOW")]
-    pub(crate) approve: Option<Approve>,
-    /// Where the throw-away repository and the history are made. Default: .hookwright/demo
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Your name in the history
-    #[arg(long = "as", value_name = "NAME")]
-    pub(crate) name: Option<String>,
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub(crate) output: Output,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoServerArgs {
-    /// git or guard
-    pub(crate) server: String,
-    /// Its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) rest: Vec<String>,
 }

@@ -3,6 +3,7 @@
 mod boundary;
 mod cancel;
 mod create;
+mod ended;
 mod inbox;
 mod outside;
 mod resume;
@@ -24,6 +25,7 @@ use crate::outside::Arrivals;
 use crate::ports::store::{ApprovalState, StoreError};
 use crate::ports::tools::ToolStatus;
 use crate::values::Values;
+use ended::effect_of;
 use futures_util::future::{AbortHandle, Abortable, Aborted, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hookwright_core::history::Record;
@@ -433,19 +435,5 @@ impl Runner {
             }
         }
         self.record(now, Fact::Finished { outcome }).map(drop)
-    }
-}
-
-fn effect_of(fact: &Fact) -> Option<&str> {
-    match fact {
-        Fact::HookAnswered { effect, .. }
-        | Fact::ModelAnswered { effect, .. }
-        | Fact::ModelFailed { effect, .. }
-        | Fact::ToolReturned { effect, .. }
-        | Fact::Compacted { effect, .. }
-        | Fact::LifecycleAnswered { effect, .. }
-        | Fact::ApprovalDecided { effect, .. }
-        | Fact::ApprovalExpired { effect, .. } => Some(effect),
-        _ => None,
     }
 }
