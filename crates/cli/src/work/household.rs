@@ -24,12 +24,6 @@ impl Household {
         Self { tenant, host, standing: Arc::default() }
     }
 
-    /// The same servers, and the same patience with them, for another holder.
-    #[cfg(feature = "temporal")]
-    pub(crate) fn shared(&self) -> Self {
-        Self { tenant: self.tenant.clone(), host: self.host.clone(), standing: self.standing.clone() }
-    }
-
     /// What a job of this tenant needs of the world.
     pub(crate) fn deps(&self, env: &Environment, store: Arc<dyn Store>, model: Arc<dyn Model>) -> Deps {
         Deps {

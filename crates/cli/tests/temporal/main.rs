@@ -9,5 +9,5 @@ mod cluster;
 mod crashes;
 mod jobs;
 #[path = "../it/support.rs"]
-#[allow(dead_code, reason = "shared with the tests of the embedded engine")]
+#[allow(dead_code, unused_imports, reason = "shared with the tests of the embedded engine")]
 mod support;

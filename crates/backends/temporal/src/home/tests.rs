@@ -280,7 +280,7 @@ async fn a_decision_counts_once_and_only_for_what_was_asked() {
     let (town, mut book) = (asks(), Book::default());
     let Next::Wait { .. } = town.run(&mut book).await else { panic!("{book:?}") };
     let (id, decision) = yes(&book);
-    assert_eq!(book.undecided(), [id.clone()]);
+    assert_eq!(book.undecided(), std::slice::from_ref(&id));
     assert_eq!(book.refuses("ap_0", &decision), Some(Answer::Unknown));
     let other = Decision { digest: "d".repeat(64), ..decision.clone() };
     assert_eq!(book.refuses(&id, &other), Some(Answer::Digest));
