@@ -367,6 +367,7 @@ impl Run<'_> {
         let launch = Launch {
             program: self.program.clone(),
             store: self.store.clone(),
+            tenant: None,
             escalate: hookwright_bridge::Escalate::Wait,
             deadline_s: None,
         };
