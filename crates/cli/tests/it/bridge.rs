@@ -1,6 +1,7 @@
 //! `hookwright bridge` with a real node: what Claude Code would ask, and what it would be told.
 
-use crate::support::{Finished, Plugin, Running, World, eventually, function, says};
+use crate::node::serve_plugins;
+use crate::support::{Finished, Plugin, Running, World, function, says};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -14,20 +15,6 @@ fn world(check: Value) -> World {
             .server("policy", json!([function("check", check)]))
             .hook(json!({"on": "pre_tool_call", "call": "policy.check", "timeout": "30s"})),
     )
-}
-
-/// A node of the world's plugins.
-fn serve(world: &World) -> Running {
-    let mut command = world.hookwright(&["serve", "--db", "jobs.db"]);
-    for plugin in world.plugins() {
-        command.args(["--plugin", &plugin]);
-    }
-    let node = Running::start(command);
-    eventually("the node answers", || {
-        let status = world.call(&["status", "--db", "jobs.db", "--output", "json"]).json();
-        (status["node"]["pid"] == node.pid()).then_some(())
-    });
-    node
 }
 
 fn killed(node: Running) {
@@ -103,7 +90,7 @@ fn reason(said: &Value) -> String {
 #[test]
 fn a_job_goes_on_where_its_node_was_killed_between_two_events() {
     let world = world(says("allow", json!({})));
-    let node = serve(&world);
+    let node = serve_plugins(&world);
     prompt(&world);
     assert_eq!(before(&world, "toolu_1", "ls", &[]), json!({}));
     let mut below = call("toolu_s", "find");
@@ -113,7 +100,7 @@ fn a_job_goes_on_where_its_node_was_killed_between_two_events() {
     killed(node);
     // Nobody is there: nothing goes through.
     assert!(reason(&before(&world, "toolu_2", "rm x", &[])).contains("no node"));
-    let _node = serve(&world);
+    let _node = serve_plugins(&world);
     assert_eq!(after(&world, "toolu_1", "ls"), json!({}), "the call that was allowed before has its end");
     below["tool_response"] = json!({"stdout": "", "stderr": "", "interrupted": false, "isImage": false});
     assert_eq!(event(&world, "PostToolUse", &below, &[]).json(), json!({}), "a subagent's too");
@@ -138,13 +125,13 @@ fn a_job_goes_on_where_its_node_was_killed_between_two_events() {
 #[test]
 fn a_question_that_was_open_when_the_node_was_killed_is_answered_to_the_same_call_once() {
     let world = world(says("escalate", json!({"reason": "a push"})));
-    let node = serve(&world);
+    let node = serve_plugins(&world);
     prompt(&world);
     let left = reason(&before(&world, "toolu_1", "git push", &["--deadline", "3"]));
     let approval = world.open_approval();
     assert!(left.contains(&approval), "{left}");
     killed(node);
-    let _node = serve(&world);
+    let _node = serve_plugins(&world);
     let again = reason(&before(&world, "toolu_2", "git push", &["--deadline", "3"]));
     assert!(again.contains(&approval), "the same question: {again}");
     world.call(&["approvals", "approve", &approval, "--db", "jobs.db", "--as", "Ada"]).code(0);
@@ -158,10 +145,10 @@ fn a_question_that_was_open_when_the_node_was_killed_is_answered_to_the_same_cal
 #[test]
 fn a_conversation_without_a_job_and_another_one_take_nothing_up() {
     let world = world(says("allow", json!({})));
-    let node = serve(&world);
+    let node = serve_plugins(&world);
     prompt(&world);
     killed(node);
-    let _node = serve(&world);
+    let _node = serve_plugins(&world);
     let other = json!({"session_id": "another", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_9"});
     assert_eq!(event(&world, "PreToolUse", &other, &[]).json(), json!({}));
     assert_eq!(jobs(&world).len(), 2, "a job of its own");
@@ -185,7 +172,7 @@ fn what_hooks_escalate_is_asked_in_the_harness_and_the_history_says_what_is_know
             .hook(json!({"on": "pre_tool_call", "call": "policy.check", "timeout": "30s"}))
             .hook(json!({"on": "pre_tool_call", "call": "second.check", "timeout": "30s"})),
     );
-    let _node = serve(&world);
+    let _node = serve_plugins(&world);
     prompt(&world);
     let ask = ["--escalate", "ask"];
     let asked = before(&world, "toolu_1", "pwd", &ask);

@@ -1,5 +1,6 @@
 //! Conversations of harnesses with a real node: what a cancel, a killed bridge and calls without ends mean for them.
 
+use crate::node::serve_plugins;
 use crate::support::{Finished, Plugin, Running, World, eventually, function, says};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,15 +12,7 @@ fn node(on: &str, check: Value) -> (World, Running) {
         .server("policy", json!([function("check", check)]))
         .hook(json!({"on": on, "call": "policy.check", "timeout": "30s"}));
     let world = World::with(policy);
-    let mut command = world.hookwright(&["serve", "--db", "jobs.db"]);
-    for plugin in world.plugins() {
-        command.args(["--plugin", &plugin]);
-    }
-    let node = Running::start(command);
-    eventually("the node answers", || {
-        let status = world.call(&["status", "--db", "jobs.db", "--output", "json"]).json();
-        (status["node"]["pid"] == node.pid()).then_some(())
-    });
+    let node = serve_plugins(&world);
     (world, node)
 }
 

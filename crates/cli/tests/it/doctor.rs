@@ -1,5 +1,6 @@
 //! `hookwright doctor` on real stores, nodes and plugins.
 
+use crate::node::serve_plugins;
 use crate::support::{Finished, Plugin, Running, World, eventually, exactly, function, says};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -101,11 +102,7 @@ fn a_job_whose_process_was_killed_is_without_one_after_a_minute_and_not_before()
 #[test]
 fn plugins_that_changed_under_a_node_are_a_warning_and_a_node_that_hangs_is_a_problem() {
     let world = checked();
-    let mut args = vec!["serve".to_owned(), "--db".into(), "jobs.db".into()];
-    args.extend(world.plugins().into_iter().flat_map(|plugin| ["--plugin".to_owned(), plugin]));
-    let node = Running::start(world.hookwright(&args));
-    let answers = || world.call(&["status", "--db", "jobs.db", "--output", "json"]).json()["node"].is_object();
-    eventually("the node answers", || answers().then_some(()));
+    let node = serve_plugins(&world);
     assert_eq!(wrong(&doctor(&world).json(), "plugins"), Vec::<String>::new());
     let manifest = world.path("p/plugin.yaml");
     let text = std::fs::read_to_string(&manifest).unwrap();

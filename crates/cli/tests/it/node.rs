@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// A node of a world's store, with the flags that are given.
-fn serve(world: &World, flags: &[&str]) -> Running {
+pub(crate) fn serve(world: &World, flags: &[&str]) -> Running {
     let node = Running::start(world.hookwright(&[&["serve", "--db", "jobs.db"], flags].concat()));
     let pid = node.pid();
     eventually("the node answers", || (status(world)["node"]["pid"] == pid).then_some(()));
@@ -20,6 +20,12 @@ fn serve(world: &World, flags: &[&str]) -> Running {
 /// The flags that name all of a world's plugins.
 fn plugins(world: &World) -> Vec<String> {
     world.plugins().into_iter().flat_map(|plugin| ["--plugin".to_owned(), plugin]).collect()
+}
+
+/// A node of a world's store, of all of its plugins.
+pub(crate) fn serve_plugins(world: &World) -> Running {
+    let flags = plugins(world);
+    serve(world, &flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// What `status` says.
